@@ -1,0 +1,59 @@
+"""Errors, split by whose fault they are.  Each text is one sentence: what, where, what was expected."""
+
+from __future__ import annotations
+
+
+class OrdercastError(Exception):
+    """Base of all errors that users of the library may see."""
+
+
+class UsageError(OrdercastError):
+    """Something a person wrote (command line, configuration, scenario) cannot be used.  Exit code 2."""
+
+
+class ConfigError(UsageError):
+    """A configuration with all its faults, one sentence each."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+class RunError(OrdercastError):
+    """A run could not be carried out or a promise was broken.  Exit code 1."""
+
+
+class Overloaded(OrdercastError):
+    """The send queue is full; `await send` waits instead."""
+
+
+class TooLarge(OrdercastError, ValueError):
+    """A message above the limit."""
+
+
+class NotInView(OrdercastError):
+    """Nothing can be sent before the first view."""
+
+
+class NotPrimary(OrdercastError):
+    """This member is outside the primary view."""
+
+
+class Closed(OrdercastError):
+    """The group was left, or its member stopped."""
+
+
+class WireError(Exception):
+    """A datagram that is not ours, or damaged.  Stays inside the driver: dropped and counted by `reason`."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+class TraceError(OrdercastError):
+    """A trace file that cannot be read, with the place and the reason."""
+
+    def __init__(self, path: object, offset: int, why: str) -> None:
+        super().__init__(f"{path}: at byte {offset}: {why}")
+        self.path, self.offset, self.why = str(path), offset, why

@@ -1,0 +1,277 @@
+"""Messages <-> frames: the Outbox packs, the Inbox puts together, Framing is the top layer around both.
+
+Submitted messages go at once into the last open frame (first fit, never reordered); the ordering core *takes* frames
+when it may originate them, so packing goes on while it may not.  A message that does not fit a frame is cut; its
+fragments are consecutive among its sender's frames, and it is delivered at its last one.
+Totem's paper, section on packing (papers: "Performance engineering of the Totem group communication system").
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from ordercast.contract import (
+    Accepted,
+    Action,
+    Delivered,
+    Down,
+    Event,
+    Layer,
+    Leave,
+    Left,
+    Ordered,
+    Refuse,
+    Room,
+    Up,
+    ViewChange,
+    Waiting,
+)
+from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX
+from ordercast.types import Batch, Frame, Identity, Incarnation, MemberId, Nanoseconds, Service, Submission, ViewKind
+
+LENGTH_BYTES = 4  # one entry of the length table
+
+
+class _Open:
+    """The frame that is being filled."""
+
+    __slots__ = ("control", "counter", "groups", "parts", "payloads", "service", "size")
+
+    def __init__(self, counter: int, service: int, groups: tuple[str, ...], control: bool) -> None:
+        self.counter, self.service, self.groups, self.control = counter, service, groups, control
+        self.payloads: list[bytes] = []
+        self.size = 0
+        self.parts = 1
+
+    def takes(self, service: int, groups: tuple[str, ...], control: bool) -> bool:
+        return self.service == service and self.groups == groups and self.control == control and self.parts == 1
+
+
+class Outbox:
+    """Own messages, packed, waiting to be originated.  The ordering core holds it and pulls frames."""
+
+    def __init__(self, me: MemberId, incarnation: Incarnation, frame_bytes: int) -> None:
+        assert frame_bytes > LENGTH_BYTES
+        self.me, self.incarnation, self.frame_bytes = me, incarnation, frame_bytes
+        self.counter = 0  # last message accepted
+        self.bytes = 0  # waiting
+        self._frames: deque[_Open] = deque()
+        self._fragments: deque[Frame] = deque()  # the rest of the message being originated
+
+    def waiting(self) -> int:
+        """Frames that could be taken now."""
+        left = sum(o.parts for o in self._frames) if len(self._frames) < 64 else len(self._frames)
+        return len(self._fragments) + left
+
+    def __bool__(self) -> bool:
+        return bool(self._frames or self._fragments)
+
+    def put(self, payloads: list[bytes], service: int, groups: tuple[str, ...] = (), control: bool = False) -> int:
+        """Accept messages; returns the counter of the first (control messages have none: 0)."""
+        first = 0 if control else self.counter + 1
+        limit, frames = self.frame_bytes, self._frames
+        last = frames[-1] if frames else None
+        if last is not None and not last.takes(service, groups, control):
+            last = None
+        counter = first
+        for payload in payloads:
+            cost = len(payload) + LENGTH_BYTES
+            if cost > limit:
+                last = None
+                cut = _Open(counter, service, groups, control)
+                cut.payloads.append(payload)
+                cut.parts = -(-len(payload) // (limit - LENGTH_BYTES))
+                frames.append(cut)
+            else:
+                if last is None or last.size + cost > limit or len(last.payloads) >= FRAME_MESSAGES_MAX:
+                    last = _Open(counter, service, groups, control)
+                    frames.append(last)
+                last.payloads.append(payload)
+                last.size += cost
+            self.bytes += len(payload)
+            counter += not control
+        if not control:
+            self.counter = counter - 1
+        return first
+
+    def put_first(self, payload: bytes, service: int) -> None:
+        """A control message ahead of everything packed (a group's state after a merge)."""
+        head = _Open(0, service, (), True)
+        head.payloads.append(payload)
+        head.size = len(payload) + LENGTH_BYTES
+        if head.size > self.frame_bytes:
+            head.parts = -(-len(payload) // (self.frame_bytes - LENGTH_BYTES))
+        self._frames.appendleft(head)
+        self.bytes += len(payload)
+
+    def take(self, n: int) -> list[Frame]:
+        """At most n frames, in order, closed."""
+        out: list[Frame] = []
+        while len(out) < n:
+            if self._fragments:
+                out.append(self._fragments.popleft())
+            elif self._frames:
+                self._close(self._frames.popleft(), out)
+            else:
+                break
+        return out
+
+    def unwind(self) -> None:
+        """A view change: a message not yet wholly originated goes back to the head, whole."""
+        if self._fragments:
+            rest = self._fragments[0]
+            self._fragments.clear()
+            back = self._cut_whole
+            assert back is not None and back.counter == rest.counter
+            self._frames.appendleft(back)
+            self.bytes += len(back.payloads[0])
+
+    _cut_whole: _Open | None = None  # the message whose fragments are being taken
+
+    def _close(self, o: _Open, out: list[Frame]) -> None:
+        me, inc = self.me, self.incarnation
+        if o.parts == 1:
+            data = b"".join(o.payloads) if len(o.payloads) > 1 else o.payloads[0]
+            lengths = array("I", map(len, o.payloads)).tobytes()
+            self.bytes -= len(data)
+            out.append(
+                Frame(me, inc, o.counter, len(o.payloads), o.service, lengths, data, o.groups, control=o.control)
+            )
+            return
+        payload, step = o.payloads[0], self.frame_bytes - LENGTH_BYTES
+        self.bytes -= len(payload)
+        self._cut_whole = o
+        for k in range(o.parts):
+            piece = payload[k * step : (k + 1) * step]
+            self._fragments.append(
+                Frame(me, inc, o.counter, 1, o.service, b"", piece, o.groups, k, o.parts, o.control)
+            )
+        out.append(self._fragments.popleft())
+
+
+class Inbox:
+    """Ordered frames become batches; fragments wait for their last one, per sender and view."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[MemberId, Incarnation], list[Frame]] = {}
+
+    def take(self, frame: Frame) -> Batch | None:
+        """The batch this frame completes, or None."""
+        if frame.parts == 1:
+            return Batch(
+                frame.sender, frame.incarnation, frame.counter, frame.count, Service(frame.service),
+                frame.lengths, frame.data, frame.groups,
+            )  # fmt: skip
+        key = (frame.sender, frame.incarnation)
+        if frame.part == 0:
+            self._parts[key] = [frame]
+            return None
+        parts = self._parts.get(key)
+        if parts is None or len(parts) != frame.part or parts[0].counter != frame.counter:
+            self._parts.pop(key, None)  # its beginning belongs to an earlier view: never whole here
+            return None
+        parts.append(frame)
+        if not frame.last:
+            return None
+        del self._parts[key]
+        data = b"".join(f.data for f in parts)
+        lengths = array("I", [len(data)]).tobytes()
+        return Batch(
+            frame.sender, frame.incarnation, frame.counter, 1, Service(frame.service), lengths, data, frame.groups
+        )
+
+    def reset(self) -> None:
+        """A new regular view: fragments of the old one are never completed."""
+        self._parts.clear()
+
+    def open(self) -> int:
+        return len(self._parts)
+
+
+class Framing(Layer):
+    """The application's edge: submissions into the Outbox, ordered frames out as batches."""
+
+    name = "framing"
+
+    def __init__(self, outbox: Outbox, services: tuple[Service, ...], bytes_max: int = OUTBOX_BYTES_MAX) -> None:
+        self.outbox, self.inbox = outbox, Inbox()
+        self.services, self.bytes_max = services, bytes_max
+        self.in_view = False
+        self.leaving = False
+        self._refused = False  # somebody waits for room
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        return []
+
+    def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
+        why = self._refusal(submission)
+        if why:
+            return [Refuse(why)]
+        outbox = self.outbox
+        was_empty = not outbox
+        count, service, groups = len(submission.payloads), submission.service, submission.groups
+        counter = outbox.put(submission.payloads, service, groups)
+        actions: list[Action] = [Up(Accepted(counter, count, service, groups))]
+        if was_empty:
+            actions.append(Down(Waiting()))
+        return actions
+
+    def _refusal(self, submission: Submission) -> str:
+        if self.leaving:
+            return "closed"
+        if submission.service not in self.services:
+            return "service"
+        if not submission.payloads:
+            return "empty"
+        limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (self.outbox.frame_bytes - LENGTH_BYTES))
+        if max(map(len, submission.payloads)) > limit:
+            return "too large"
+        if self.outbox.bytes > self.bytes_max:
+            self._refused = True
+            return "overloaded"
+        return ""
+
+    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+        if type(event) is Ordered:
+            actions = self._ordered(event)
+        elif type(event) is ViewChange:
+            if event.view.kind is ViewKind.REGULAR:
+                self.inbox.reset()
+            actions = [Up(event)]
+        elif type(event) is Left:
+            self.leaving = True
+            actions = [Up(event)]
+        else:
+            actions = [Up(event)]
+        if self._refused and self.outbox.bytes <= self.bytes_max // 2:
+            self._refused = False
+            actions.append(Up(Room()))
+        return actions
+
+    def _ordered(self, event: Ordered) -> list[Action]:
+        batch = self.inbox.take(event.frame)
+        if batch is None:
+            return []
+        return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]
+
+    def leave(self, now: Nanoseconds) -> list[Action]:
+        self.leaving = True
+        return [Down(Leave())]
+
+    def drained(self, now: Nanoseconds, net: int) -> list[Action]:
+        if self._refused and self.outbox.bytes <= self.bytes_max // 2:
+            self._refused = False
+            return [Up(Room())]
+        return []
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "submitted": self.outbox.counter,
+            "waiting_frames": self.outbox.waiting(),
+            "waiting_bytes": self.outbox.bytes,
+            "open_reassemblies": self.inbox.open(),
+            "leaving": self.leaving,
+        }

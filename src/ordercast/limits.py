@@ -1,0 +1,22 @@
+"""Every limit in one place.  What exceeds one is refused, dropped or waits, and is counted."""
+
+DATAGRAM_BYTES_MAX = 65_507  # UDP over IPv4
+DATAGRAM_BYTES_MIN = 576 - 28
+DATAGRAM_BYTES_LOOPBACK = 60_000
+FRAGMENTS_MAX = 16_384
+MESSAGE_BYTES_MAX = 16 * 2**20
+FRAME_MESSAGES_MAX = 16_384
+MEMBERS_MAX = 64
+RINGS_MAX = 16
+GROUPS_MAX = 4_096
+GROUP_NAME_BYTES_MAX = 64
+GROUPS_PER_MESSAGE_MAX = 64
+RTR_MAX = 30  # retransmission requests on a token
+NACK_RANGES_MAX = 64
+PENDING_FRAMES_MAX = 4_096  # per sender
+PENDING_BYTES_MAX = 64 * 2**20
+FUTURE_VIEW_FRAMES_MAX = 1_024
+OUTBOX_BYTES_MAX = 64 * 2**20  # then `send` waits and `send_nowait` raises Overloaded
+RECEIVE_BUFFER_BYTES = 4 * 2**20
+DRAIN_DATAGRAMS_MAX = 1_024  # read at most this many before drained(net)
+JOINS_PER_SECOND_MAX = 50  # per address

@@ -1,0 +1,76 @@
+"""The only list of protocols.  The conformance suite, the swarm, the CLI, sweeps and benchmarks iterate over it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from msgspec import Struct
+
+from ordercast.contract import Packet, Setup
+from ordercast.errors import UsageError
+from ordercast.stack import Stack
+from ordercast.types import Service
+
+
+class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """A protocol without options."""
+
+
+class ProtocolInfo(Struct, frozen=True):
+    """What the rest of the system knows of a protocol."""
+
+    name: str
+    summary: str  # one sentence for `ordercast protocols`
+    paper: str
+    factory: Callable[[Setup], Stack]
+    packets: tuple[type[Packet], ...]  # what it puts on the wire
+    provides: tuple[Service, ...]
+    promises: dict[str, tuple[str, ...]]  # service word -> ids of the catalogue that its runs are judged by
+    survives: frozenset[str] = frozenset()  # fault classes; the swarm draws only these
+    needs: tuple[str, ...] = ()  # the layers below, in words
+    views: bool = True  # delivers views
+    changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
+    exact: bool = True  # total order with certainty (DPG: false)
+    hears_self: bool = False  # wants its own datagrams back from the network
+    options: type[Struct] = NoOptions
+    measures: tuple[str, ...] = ()  # Note names whose fields `measure` summarises
+    probes: tuple[str, ...] = ()  # Note names of rare branches; a campaign reports those never reached
+
+    @property
+    def default_service(self) -> Service:
+        return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
+
+
+# name -> module that holds `INFO`; modules are imported when asked for, so that `--help` stays fast
+_MODULES: dict[str, str] = {
+    "token_site": "ordercast.protocols.hybrid",
+}
+_EXTRA: dict[str, ProtocolInfo] = {}
+
+
+def names() -> list[str]:
+    return sorted([*_MODULES, *_EXTRA])
+
+
+def get(name: str) -> ProtocolInfo:
+    if name in _EXTRA:
+        return _EXTRA[name]
+    if name not in _MODULES:
+        near = difflib.get_close_matches(name, names(), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"unknown protocol {name!r}: expected one of {', '.join(names())}{hint}")
+    infos: dict[str, Any] = import_module(_MODULES[name]).PROTOCOLS
+    info: ProtocolInfo = infos[name]
+    return info
+
+
+def register(info: ProtocolInfo) -> None:
+    """Add a protocol of your own (or a known-bad one in a test) for this process."""
+    _EXTRA[info.name] = info
+
+
+def unregister(name: str) -> None:
+    _EXTRA.pop(name, None)

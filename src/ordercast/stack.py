@@ -1,0 +1,168 @@
+"""Composition of layers into a tree: the one object a driver holds.
+
+Events between layers are taken in the order in which they were said, breadth first: a layer finishes telling its
+neighbour everything one input caused before it is called again.  So own multicasts come back as a later event of the
+same step, never re-entrantly, and an upper layer has seen every message that a multicast of its own will follow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from ordercast.contract import (
+    Action,
+    CancelTimer,
+    Down,
+    Layer,
+    Packet,
+    SetTimer,
+    Store,
+    Up,
+)
+from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission
+
+
+class Node:
+    """A layer with its place in the tree."""
+
+    __slots__ = ("children", "layer", "nets", "parent", "prefix")
+
+    def __init__(self, layer: Layer, children: list[Node] | None = None, nets: tuple[NetId, ...] = ()) -> None:
+        self.layer = layer
+        self.children = children or []
+        self.nets = nets if self.children else (nets or (0,))
+        self.parent: Node | None = None
+        self.prefix = ""
+        for child in self.children:
+            child.parent = self
+
+    def walk(self) -> list[Node]:
+        """This node and all below it, top first."""
+        return [self, *(node for child in self.children for node in child.walk())]
+
+
+def chain(*layers: Layer) -> Stack:
+    """The common stack: layers one above the other, top first, on net 0."""
+    node = Node(layers[-1])
+    for layer in reversed(layers[:-1]):
+        node = Node(layer, [node])
+    return Stack(node)
+
+
+class Stack:
+    """Routes inputs to layers and flattens what they answer into actions for the driver."""
+
+    def __init__(self, top: Node) -> None:
+        self.top = top
+        self.nodes = top.walk()
+        self._net: dict[NetId, Node] = {}
+        self._prefix: dict[str, Node] = {}
+        for node in self.nodes:
+            node.prefix = node.layer.name
+            if node.prefix in self._prefix:
+                node.prefix = f"{node.layer.name}{'.'.join(map(str, node.nets)) or len(self._prefix)}"
+            assert node.prefix not in self._prefix, f"two layers named {node.prefix}"
+            self._prefix[node.prefix] = node
+            for net in node.nets:
+                assert net not in self._net, f"two layers on net {net}"
+                self._net[net] = node
+
+    # ------------------------------------------------------------------------------------------------------- inputs
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        """Start every layer, the lowest first; each sees what was stored under its own keys."""
+        out: list[Action] = []
+        for node in reversed(self.nodes):
+            mark = node.prefix + "/"
+            own = {key.removeprefix(mark): value for key, value in stored.items() if key.startswith(mark)}
+            out += self._run(now, node, node.layer.start(now, identity, own))
+        return out
+
+    def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
+        return self._run(now, self.top, self.top.layer.submit(now, submission))
+
+    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int = 0) -> list[Action]:
+        node = self._net[net]
+        return self._run(now, node, node.layer.receive(now, net, source, packet, drops))
+
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        """From the net upwards: every layer on the way may use the pause."""
+        out: list[Action] = []
+        node: Node | None = self._net[net]
+        while node is not None:
+            actions = node.layer.drained(now, net)
+            if actions:
+                out += self._run(now, node, actions)
+            node = node.parent
+        return out
+
+    def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        node, key = self._owner(name)
+        return self._run(now, node, node.layer.timer(now, key, due))
+
+    def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
+        node, own = self._owner(key)
+        return self._run(now, node, node.layer.stored(now, own, number))
+
+    def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
+        node, own = self._owner(key)
+        return self._run(now, node, node.layer.store_failed(now, own, number, why))
+
+    def unreachable(self, now: Nanoseconds, net: NetId, member: MemberId) -> list[Action]:
+        node = self._net[net]
+        return self._run(now, node, node.layer.unreachable(now, net, member))
+
+    def room(self, now: Nanoseconds, frames: int) -> list[Action]:
+        return self._run(now, self.top, self.top.layer.room(now, frames))
+
+    def leave(self, now: Nanoseconds) -> list[Action]:
+        return self._run(now, self.top, self.top.layer.leave(now))
+
+    def status(self) -> dict[str, Any]:
+        return {node.prefix: node.layer.status() for node in self.nodes}
+
+    # ------------------------------------------------------------------------------------------------------ routing
+
+    def _owner(self, name: str) -> tuple[Node, str]:
+        prefix, _, own = name.partition("/")
+        return self._prefix[prefix], own
+
+    def _run(self, now: Nanoseconds, node: Node, actions: list[Action]) -> list[Action]:
+        out: list[Action] = []
+        say = out.append
+        todo: deque[tuple[Node, list[Action]]] | None = None
+        while True:
+            for action in actions:
+                kind = type(action)
+                if kind is Up:
+                    parent = node.parent
+                    if parent is None:
+                        say(action)
+                        continue
+                    caused = parent.layer.up(now, action.event)  # type: ignore[attr-defined]
+                    if caused:
+                        if todo is None:
+                            todo = deque()
+                        todo.append((parent, caused))
+                elif kind is Down:
+                    if not node.children:
+                        continue  # nothing below: the lowest layer had no use for it
+                    child = node.children[action.child]  # type: ignore[attr-defined]
+                    caused = child.layer.down(now, action.event)  # type: ignore[attr-defined]
+                    if caused:
+                        if todo is None:
+                            todo = deque()
+                        todo.append((child, caused))
+                elif kind is SetTimer:
+                    say(SetTimer(f"{node.prefix}/{action.name}", action.at))  # type: ignore[attr-defined]
+                elif kind is CancelTimer:
+                    say(CancelTimer(f"{node.prefix}/{action.name}"))  # type: ignore[attr-defined]
+                elif kind is Store:
+                    say(Store(f"{node.prefix}/{action.key}", action.number, action.data))  # type: ignore[attr-defined]
+                else:
+                    say(action)
+            if not todo:
+                return out
+            node, actions = todo.popleft()

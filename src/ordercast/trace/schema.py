@@ -1,0 +1,115 @@
+"""The trace: one schema for live and simulated runs.
+
+Rows are sorted by (run, member, incarnation, index).  Member 0 is the launcher or the simulator itself (start, crash,
+pause, fault, stable).  A column that does not apply is null.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+SCHEMA_VERSION = 1
+
+
+class Kind(IntEnum):
+    """What happened.  The numbers are on disk: never change one."""
+
+    SUBMIT = 1
+    ORIGINATE = 2
+    RECEIVE = 3
+    DECIDE = 4
+    DELIVER = 5
+    VIEW = 6
+    GROUP_VIEW = 7
+    REFUSE = 8
+    START = 9
+    CRASH = 10
+    LEAVE = 11
+    PAUSE = 12
+    RESUME = 13
+    ABSENT = 14
+    PRESENT = 15
+    MODE = 16
+    DROP = 17
+    FAULT = 18
+    STABLE = 19
+    NOTE = 20
+    END = 21
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+class Level(IntEnum):
+    """How much is written; each includes those before it."""
+
+    OFF = 0
+    DELIVER = 1  # submit, originate, deliver, view, life cycle
+    FULL = 2  # also receive, decide, note, drop
+    RECORD = 3  # also every input as the core got it
+
+
+LEVEL_KINDS: dict[Level, frozenset[Kind]] = {
+    Level.OFF: frozenset(),
+    Level.DELIVER: frozenset(set(Kind) - {Kind.RECEIVE, Kind.DECIDE, Kind.NOTE, Kind.DROP}),
+    Level.FULL: frozenset(Kind),
+    Level.RECORD: frozenset(Kind),
+}
+
+
+class Row(NamedTuple):
+    """One event.  `run` is the file's (or the group of rows'), so it is not repeated here."""
+
+    member: int
+    incarnation: int
+    index: int  # gap-free from 1 per (member, incarnation)
+    time_ns: int  # virtual time in simulation, monotonic clock live
+    now_ns: int  # the value given to the core
+    kind: int
+    sender: int | None = None
+    sender_incarnation: int | None = None
+    counter: int | None = None
+    count: int | None = None
+    digest: int | None = None  # u64 of the frame's bytes
+    position: int | None = None  # messages delivered here before this row, this incarnation
+    order_epoch: int | None = None
+    order_seq: int | None = None
+    ring: int | None = None
+    service: int | None = None
+    groups: tuple[str, ...] | None = None
+    view_seq: int | None = None  # deliver, originate: the view it happened in; view: the view installed
+    view_rep: int | None = None
+    view_kind: int | None = None
+    members: tuple[int, ...] | None = None
+    trans: tuple[int, ...] | None = None
+    previous_seq: int | None = None
+    previous_rep: int | None = None
+    certainty: str | None = None
+    detail: dict[str, Any] | None = None  # JSON in files
+
+
+COLUMNS = Row._fields
+
+
+class Header(Struct):
+    """What a run was: enough to judge it without the code that made it."""
+
+    run: str
+    protocol: str
+    service: str
+    members: tuple[int, ...]
+    promises: tuple[str, ...]  # ids it is judged by
+    level: str = "deliver"
+    live: bool = False
+    seed: int | None = None
+    timeout_ns: int = 0
+    options: dict[str, Any] = {}
+    workload: dict[str, Any] = {}  # how payloads follow from (sender, incarnation, counter)
+    versions: dict[str, str] = {}
+    clock_offsets_ns: dict[str, int] = {}
+    scenario: dict[str, Any] | None = None
+    schema: int = SCHEMA_VERSION

@@ -1,0 +1,180 @@
+"""The words of ordercast as types: members, frames, messages, views.
+
+The application *submits* and is *delivered* messages; protocols *order* frames; layers exchange typed packets;
+the network *transmits* and *receives* datagrams.  Every module below uses these names for these things.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from enum import IntEnum
+from itertools import accumulate
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, GROUP_NAME_BYTES_MAX, GROUPS_PER_MESSAGE_MAX
+
+MemberId = int  # u32, unique and stable; rank = index in the sorted member list of a view
+Incarnation = int  # u64, larger at each start: max(stored + 1, wall clock in ns)
+Nanoseconds = int  # the member's own monotonic clock
+NetId = int  # which of a member's networks; 0 unless it sits on several
+
+U8 = Annotated[int, Meta(ge=0, lt=2**8)]
+U16 = Annotated[int, Meta(ge=0, lt=2**16)]
+U32 = Annotated[int, Meta(ge=0, lt=2**32)]
+U63 = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # what msgspec can bound; larger integers are refused on the wire
+GroupName = Annotated[str, Meta(min_length=1, max_length=GROUP_NAME_BYTES_MAX)]
+
+
+class Service(IntEnum):
+    """What is promised of a message's delivery; each includes those before it, QUASI stands apart (DPG)."""
+
+    FIFO = 1
+    CAUSAL = 2
+    AGREED = 3
+    SAFE = 4
+    QUASI = 5
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+class ViewKind(IntEnum):
+    REGULAR = 1
+    TRANSITIONAL = 2
+
+
+class ViewId(Struct, frozen=True, order=True, array_like=True, gc=False):
+    """(ring sequence number, representative), compared as a pair; used once, for ever."""
+
+    seq: U63
+    rep: U32
+
+    def __str__(self) -> str:
+        return f"{self.seq}.{self.rep}"
+
+
+class Peer(Struct, frozen=True, order=True, array_like=True, gc=False):
+    """One life of one member, as every datagram's header names its sender."""
+
+    id: MemberId
+    incarnation: Incarnation
+
+
+class Cause(Struct, frozen=True, gc=False):
+    """Why a view came: what happened, to whom, which timer said so, on which evidence."""
+
+    reason: str  # start, token loss, silence, leave, crash hint, join, merge, stuck receiver, ...
+    member: MemberId | None = None
+    timer: str = ""
+    evidence: str = ""
+
+    def __str__(self) -> str:
+        words = [self.reason]
+        if self.member is not None:
+            words.append(f"of member {self.member}")
+        if self.timer:
+            words.append(f"({self.timer})")
+        if self.evidence:
+            words.append(f": {self.evidence}")
+        return " ".join(words).replace(" :", ":")
+
+
+class View(Struct, frozen=True):
+    """An agreed set of members.  `trans`: who came along from `previous`; `components`: the old views it was made of."""
+
+    id: ViewId
+    kind: ViewKind
+    members: tuple[MemberId, ...]
+    trans: tuple[MemberId, ...] = ()
+    components: tuple[tuple[ViewId | None, tuple[MemberId, ...]], ...] = ()
+    previous: ViewId | None = None
+    cause: Cause = Cause("start")
+    primary: bool = True
+
+
+class Frame(Struct, frozen=True, array_like=True, gc=False):
+    """1..k whole messages of one sender, service and set of groups, or one fragment of one message.
+
+    The unit of all protocol work.  `lengths` is the table of message lengths (u32, little endian), `data` the messages
+    one after the other; a fragment has an empty table.  `counter` is the number of the first message in it.
+    """
+
+    sender: U32
+    incarnation: U63
+    counter: U63
+    count: Annotated[int, Meta(ge=1, le=FRAME_MESSAGES_MAX)]
+    service: Annotated[int, Meta(ge=1, le=5)]
+    lengths: Annotated[bytes, Meta(max_length=4 * FRAME_MESSAGES_MAX)]
+    data: bytes
+    groups: Annotated[tuple[GroupName, ...], Meta(max_length=GROUPS_PER_MESSAGE_MAX)] = ()
+    part: U16 = 0  # fragment number, from 0
+    parts: Annotated[int, Meta(ge=1, le=FRAGMENTS_MAX)] = 1  # 1: whole messages
+    control: bool = False  # of the groups layer, never handed to the application
+
+    @property
+    def whole(self) -> bool:
+        return self.parts == 1
+
+    @property
+    def last(self) -> bool:
+        return self.part == self.parts - 1
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One delivered message, as the library hands it out."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    counter: int
+    data: bytes
+    service: Service
+    groups: tuple[str, ...] = ()
+
+
+class Batch(Struct, frozen=True, gc=False):
+    """The messages of one frame, or one message put together from its fragments: one buffer and a table."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    counter: int
+    count: int
+    service: Service
+    lengths: bytes
+    data: bytes
+    groups: tuple[str, ...] = ()
+
+    def payloads(self) -> list[bytes]:
+        """The messages' bytes, in order."""
+        data = self.data
+        if self.count == 1:
+            return [data]
+        ends = list(accumulate(array("I", self.lengths)))
+        starts = [0, *ends[:-1]]
+        return [data[a:b] for a, b in zip(starts, ends, strict=True)]
+
+    def messages(self) -> Iterator[Message]:
+        service, groups = Service(self.service), self.groups
+        for k, data in enumerate(self.payloads()):
+            yield Message(self.sender, self.incarnation, self.counter + k, data, service, groups)
+
+
+class Submission(Struct, frozen=True, gc=False):
+    """What one submit call hands in: accepted whole or refused whole."""
+
+    payloads: list[bytes]
+    service: Service = Service.AGREED
+    groups: tuple[str, ...] = ()
+
+
+class Identity(Struct, frozen=True):
+    """Who a core is, told by its driver at start."""
+
+    me: MemberId
+    incarnation: Incarnation
+    members: tuple[MemberId, ...]  # the configured ids, sorted
+    group: str = "ordercast"
+    ring_seq: int = 0  # first ring sequence number: wall clock in ms, rounded up to a multiple of 4

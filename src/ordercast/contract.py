@@ -56,7 +56,7 @@ class Event(Struct, frozen=True, gc=False):
 # up, at the application's edge
 
 
-class Accepted(Event):
+class Accepted(Event, frozen=True, gc=False):
     """A submission was taken; its messages are counter .. counter + count - 1."""
 
     counter: int
@@ -65,7 +65,7 @@ class Accepted(Event):
     groups: tuple[str, ...]
 
 
-class Delivered(Event):
+class Delivered(Event, frozen=True, gc=False):
     """The next messages of the order.  epoch, seq: the protocol's own number, for measures only."""
 
     batch: Batch
@@ -75,11 +75,11 @@ class Delivered(Event):
     ring: int = 0
 
 
-class ViewChange(Event):
+class ViewChange(Event, frozen=True, gc=False):
     view: View
 
 
-class GroupView(Event):
+class GroupView(Event, frozen=True, gc=False):
     """The processes of one process group changed, at this place of the order."""
 
     group: str
@@ -87,18 +87,18 @@ class GroupView(Event):
     view: ViewId | None = None
 
 
-class Room(Event):
+class Room(Event, frozen=True, gc=False):
     """Submitters that were refused may go on."""
 
 
-class Left(Event):
+class Left(Event, frozen=True, gc=False):
     """This member has left in good order; nothing follows."""
 
 
 # up, between layers
 
 
-class Ordered(Event):
+class Ordered(Event, frozen=True, gc=False):
     """The ordering protocol puts this frame next.  `framing` makes batches of it."""
 
     frame: Frame
@@ -108,7 +108,7 @@ class Ordered(Event):
     ring: int = 0
 
 
-class Received(Event):
+class Received(Event, frozen=True, gc=False):
     """The reliable layer inserted a multicast; causal order, own ones included."""
 
     sender: MemberId
@@ -117,18 +117,18 @@ class Received(Event):
     vec: tuple[int, ...] = ()
 
 
-class UnicastReceived(Event):
+class UnicastReceived(Event, frozen=True, gc=False):
     source: MemberId
     body: Body
 
 
-class Crash(Event):
+class Crash(Event, frozen=True, gc=False):
     """`member` is gone; everything of it that was agreed upon came before."""
 
     member: MemberId
 
 
-class Closing(Event):
+class Closing(Event, frozen=True, gc=False):
     """A synthesised last message of `member` that follows the whole agreed set."""
 
     member: MemberId
@@ -136,51 +136,51 @@ class Closing(Event):
     vec: tuple[int, ...]
 
 
-class FlushAsked(Event):
+class FlushAsked(Event, frozen=True, gc=False):
     """Answer with Down(FlushState(bytes)): the protocol's contribution to the flush."""
 
 
-class Flush(Event):
+class Flush(Event, frozen=True, gc=False):
     contributions: tuple[tuple[MemberId, bytes], ...]
     cut: tuple[int, ...]
 
 
-class SafeUpTo(Event):
+class SafeUpTo(Event, frozen=True, gc=False):
     seq: int
 
 
-class Progress(Event):
+class Progress(Event, frozen=True, gc=False):
     timestamp: int
 
 
 # down
 
 
-class Waiting(Event):
+class Waiting(Event, frozen=True, gc=False):
     """The Outbox turned non-empty."""
 
 
-class Multicast(Event):
+class Multicast(Event, frozen=True, gc=False):
     body: Body
     frame: Frame | None = None  # the frame it originates, if any
 
 
-class UnicastTo(Event):
+class UnicastTo(Event, frozen=True, gc=False):
     to: MemberId
     body: Body
 
 
-class FlushState(Event):
+class FlushState(Event, frozen=True, gc=False):
     state: bytes
 
 
-class FreeSpace(Event):
+class FreeSpace(Event, frozen=True, gc=False):
     """Free delivery space at the application, in frames."""
 
     frames: int
 
 
-class Leave(Event):
+class Leave(Event, frozen=True, gc=False):
     """Drain, then go."""
 
 
@@ -191,33 +191,33 @@ class Action(Struct, frozen=True, gc=False):
     """Something a core wants done."""
 
 
-class Transmit(Action):
+class Transmit(Action, frozen=True, gc=False):
     net: NetId
     to: MemberId  # ALL or one member
     packet: Packet
 
 
-class Up(Action):
+class Up(Action, frozen=True, gc=False):
     event: Event
 
 
-class Down(Action):
+class Down(Action, frozen=True, gc=False):
     event: Event
     child: int = 0  # which of the layers below
 
 
-class SetTimer(Action):
+class SetTimer(Action, frozen=True, gc=False):
     """Call timer(name) at `at`; a timer of the same name is replaced."""
 
     name: str
     at: Nanoseconds
 
 
-class CancelTimer(Action):
+class CancelTimer(Action, frozen=True, gc=False):
     name: str
 
 
-class Store(Action):
+class Store(Action, frozen=True, gc=False):
     """Write durably; answered by stored(key, number) or store_failed.  What depends on it waits for the answer."""
 
     key: str
@@ -225,27 +225,27 @@ class Store(Action):
     data: bytes
 
 
-class Refuse(Action):
+class Refuse(Action, frozen=True, gc=False):
     """The submission was not accepted; nothing changed."""
 
     why: str
 
 
-class Note(Action):
+class Note(Action, frozen=True, gc=False):
     """Changes nothing: detail for the trace, measures, reach probes."""
 
     name: str
     fields: dict[str, Any] = {}
 
 
-class Originate(Action):
+class Originate(Action, frozen=True, gc=False):
     """A Note: this frame is multicast for the first time, in view `view`.  Precedes its Transmit."""
 
     frame: Frame
     view: ViewId | None = None
 
 
-class Receive(Action):
+class Receive(Action, frozen=True, gc=False):
     """A Note: first reception of this frame by the ordering layer (own frames included)."""
 
     frame: Frame

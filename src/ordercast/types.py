@@ -84,7 +84,7 @@ class Cause(Struct, frozen=True, gc=False):
 
 
 class View(Struct, frozen=True):
-    """An agreed set of members.  `trans`: who came along from `previous`; `components`: the old views it was made of."""
+    """An agreed set of members.  `trans`: who came along from `previous`; `components`: the old views behind it."""
 
     id: ViewId
     kind: ViewKind

@@ -7,7 +7,7 @@ pause, fault, stable).  A column that does not apply is null.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -61,7 +61,7 @@ LEVEL_KINDS: dict[Level, frozenset[Kind]] = {
 }
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True, gc=False):
     """One event.  `run` is the file's (or the group of rows'), so it is not repeated here."""
 
     member: int
@@ -92,7 +92,7 @@ class Row(NamedTuple):
     detail: dict[str, Any] | None = None  # JSON in files
 
 
-COLUMNS = Row._fields
+COLUMNS: tuple[str, ...] = Row.__struct_fields__
 
 
 class Header(Struct):

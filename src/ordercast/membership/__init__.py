@@ -18,15 +18,15 @@ derived from `Decision` are for the owner alone, which must not pass them on::
                 out.append(action)
         return out
 
-1. *Every* packet that comes in, of whatever type, is first shown to ``heard(now, peer)``.  It answers None if the packet
-   must be dropped (a stranger, or an earlier incarnation of its sender); else a list of actions (nearly always empty).
+1. *Every* packet that comes in, of whatever type, is first shown to ``heard(now, peer)``.  It answers None if the
+   packet must be dropped (a stranger, or an earlier incarnation); else a list of actions (nearly always empty).
    Packets in `PACKETS` then go to ``receive``; the owner's own packets stay with the owner.
 2. Timers whose name starts with ``m.`` go to ``timer``; ``stored``/``store_failed`` with key ``ring_seq`` likewise.
    At the owner's own timers call ``stood_still(now, due)`` first: actions, and afterwards ``paused`` says whether this
    member itself had stopped (then suspect nobody in this step).
 3. Regular tokens (of the owner's own type, which names its addressee): ``token`` when one is accepted, ``pass_token``
-   to transmit it (repeats it, by multicast from the second time on, until ``went_on``), ``went_on`` at a message of this
-   ring with seq above the copy's.  Loss, self-tuning, repetition and blame follow from these three.
+   to transmit it (repeats it, by multicast from the second time on, until ``went_on``), ``went_on`` at a message of
+   this ring with seq above the copy's.  Loss, self-tuning, repetition and blame follow from these three.
 4. `Gathering`: the view is being left (or an attempt failed).  Stop sending new messages and forwarding old tokens;
    the old ring's state stays.  `entry()` is called when this member's commit entry is written: **from that moment until
    the next install the owner is frozen**, also if the attempt fails.

@@ -53,7 +53,7 @@ class Membership:
     paused: bool  # in this step it came out that this member itself had stood still
     cause: Cause  # why the installed view was left, or is being left
 
-    # ------------------------------------------------------------------------------------- inputs passed on by the owner
+    # ------------------------------------------------------------------------------------ inputs passed on by the owner
 
     def start(self, now: Nanoseconds, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         """Begin in Gather; a view of one follows when nobody answers."""
@@ -92,7 +92,7 @@ class Membership:
     # ----------------------------------------------------------------------------------------- what the owner tells it
 
     def token(self, now: Nanoseconds, ring_id: ViewId, number: int) -> list[Action]:
-        """A regular token of my ring (installed or being recovered) was accepted; restarts T_loss, measures rotation."""
+        """A regular token of my ring (installed or in recovery) was accepted; restarts T_loss, measures rotation."""
         raise NotImplementedError
 
     def pass_token(self, now: Nanoseconds, to: MemberId, packet: Packet, ring_id: ViewId, number: int) -> list[Action]:
@@ -104,11 +104,11 @@ class Membership:
         raise NotImplementedError
 
     def foreign(self, now: Nanoseconds, peer: Peer, ring_id: ViewId) -> list[Action]:
-        """A packet of another ring came straight from `peer`: if newer and of my view's members, it has left my view."""
+        """A packet of another ring came straight from `peer`: if newer, and a member of mine, it has left my view."""
         raise NotImplementedError
 
     def suspect(self, now: Nanoseconds, cause: Cause, strike: Sequence[MemberId] = ()) -> list[Action]:
-        """The owner gives the view (or attempt) up: stuck receiver or link, a Flush too long; strikes whom it blames."""
+        """The owner gives the view (or attempt) up: stuck receiver or link, Flush too long; strikes whom it blames."""
         raise NotImplementedError
 
     def installed(self, now: Nanoseconds) -> list[Action]:

@@ -1,0 +1,1 @@
+"""The trace of a run: one schema, written live or simulated, read by the verifiers and the pipeline."""

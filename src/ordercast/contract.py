@@ -153,6 +153,12 @@ class Progress(Event, frozen=True, gc=False):
     timestamp: int
 
 
+class Window(Event, frozen=True, gc=False):
+    """The layer below takes this many frames again, after it had taken none."""
+
+    frames: int
+
+
 # down
 
 
@@ -162,7 +168,6 @@ class Waiting(Event, frozen=True, gc=False):
 
 class Multicast(Event, frozen=True, gc=False):
     body: Body
-    frame: Frame | None = None  # the frame it originates, if any
 
 
 class UnicastTo(Event, frozen=True, gc=False):

@@ -146,9 +146,7 @@ class Outbox:
         self._cut_whole = o
         for k in range(o.parts):
             piece = payload[k * step : (k + 1) * step]
-            self._fragments.append(
-                Frame(me, inc, o.counter, 1, o.service, b"", piece, o.groups, k, o.parts, o.control)
-            )
+            self._fragments.append(Frame(me, inc, o.counter, 1, o.service, b"", piece, o.groups, k, o.parts, o.control))
         out.append(self._fragments.popleft())
 
 

@@ -1,0 +1,287 @@
+"""Token-site order: one active process, the sequencer, gives every frame a ticket; all deliver by ticket number.
+
+Paper: L. Rodrigues, H. Fonseca, P. Verissimo, "A dynamic hybrid protocol for total order in large-scale systems",
+section 3 (token-site) and figure 4 (data, tickets, delivery).  The rules below are those of the hybrid protocol with
+fixed roles; a process is *active* (issues tickets) or *passive* (its frames are ticketed by its sequencer).
+Provides: agreed.  Needs below: reliable, FIFO, causal multicast that brings own messages back; a fixed view.
+
+Differs from the paper (numbers of the errata in docs/protocols/token_site.md):
+  H2  A frame is ticketed once: the test covers tickets received and undelivered, not only those waiting to be sent.
+  H3  A ticket of a delivered frame is dropped, it would block the head for ever.
+  H4  An active process delivers nothing beyond an own ticket that it has not yet received back.
+  H13 The counters c and done, which figure 4 forgets to move.
+  H14 Tickets leave at once in a packet of their own when the input is drained (option tickets_at_once), else after
+      T_null of silence; an idle sequencer never holds the group up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from ordercast.contract import (
+    Action,
+    Body,
+    Down,
+    Event,
+    Layer,
+    Leave,
+    Multicast,
+    Note,
+    Ordered,
+    Originate,
+    Receive,
+    Received,
+    SetTimer,
+    Setup,
+    Up,
+    ViewChange,
+    Waiting,
+    Window,
+)
+from ordercast.errors import WireError
+from ordercast.framing import Framing, Outbox
+from ordercast.registry import ProtocolInfo
+from ordercast.stack import Stack, chain
+from ordercast.transis.link import Link, window_frames
+from ordercast.transis.packets import Data, Nack, Retrans, Status
+from ordercast.types import U32, U63, Frame, Identity, MemberId, Nanoseconds, NetId, Service, ViewId
+
+TICKETS_MAX = 1_024  # in one packet
+
+Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
+Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
+
+
+class Sent(Body, frozen=True, gc=False, tag=1):
+    """A frame, number c of its sender in this view, to be ticketed by `sequencer` = (pid, role number)."""
+
+    c: U63
+    sequencer: tuple[U32, U32]
+    frame: Frame
+    tickets: Tickets = ()
+    promise: U63 = 0
+
+    def check(self) -> None:
+        if self.c == 0:
+            raise WireError("counter", "c counts from 1")
+
+
+class Null(Body, frozen=True, gc=False, tag=2):
+    """Tickets and a promise without a frame."""
+
+    tickets: Tickets
+    promise: U63
+
+
+class HybridOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of the token-site protocol."""
+
+    tickets_at_once: bool = True  # else they ride on the sequencer's next frame, or go after T_null
+
+
+class TokenSite(Layer):
+    """One process.  Names follow the paper: c, t, Q, UT, LT, hi."""
+
+    name = "hybrid"
+
+    def __init__(self, setup: Setup, outbox: Outbox, link: Link, options: HybridOptions) -> None:
+        self.outbox, self.link, self.options = outbox, link, options
+        self.timeout_ns = setup.timeout_ns
+        self.null_ns = max(1, setup.timeout_ns // 50)  # T_null
+        self.me = setup.identity.me
+        self.leaving = False
+        self.view_id: ViewId | None = None
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        self.active = max(identity.members)  # the sequencer; the only active process
+        self.sequencer = (self.active, 0)
+        self.c = 0  # last own frame
+        self.t = 0  # ticket clock
+        self.done: dict[MemberId, int] = dict.fromkeys(identity.members, 0)  # last delivered c of each sender
+        self.Q: dict[tuple[MemberId, int], Frame] = {}  # received, undelivered
+        self.UT: list[tuple[int, MemberId, MemberId, int]] = []  # received tickets: number, issuer, sender, c
+        self.LT: list[Ticket] = []  # own tickets not yet multicast
+        self.own: list[int] = []  # own numbers issued and not yet received back, ascending
+        self.null_set = False
+        return []
+
+    @property
+    def is_active(self) -> bool:
+        return self.me == self.active
+
+    # ----------------------------------------------------------------------------------------------------- sending
+
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        if type(event) is Waiting:
+            return self._pull(now)
+        if type(event) is Leave:
+            self.leaving = True
+            return [SetTimer("leave", now + self.timeout_ns), *self._leave_if_empty()]
+        return [Down(event)]
+
+    def _pull(self, now: Nanoseconds) -> list[Action]:
+        """Originate what waits, while the layer below takes it."""
+        out: list[Action] = []
+        if not self.outbox or self.view_id is None:
+            return out
+        for frame in self.outbox.take(self.link.window_open()):
+            self.c += 1
+            if self.is_active:
+                self._issue(self.me, self.c)
+                body = Sent(self.c, self.sequencer, frame, self._outgoing(), self.t)
+            else:
+                body = Sent(self.c, self.sequencer, frame)
+            out.append(Originate(frame, self.view_id))
+            out.append(Down(Multicast(body)))
+        return out
+
+    def _issue(self, sender: MemberId, c: int) -> None:
+        self.t += 1
+        self.LT.append((self.t, sender, c))
+        self.own.append(self.t)
+
+    def _outgoing(self) -> tuple[Ticket, ...]:
+        tickets = tuple(self.LT[:TICKETS_MAX])
+        del self.LT[:TICKETS_MAX]
+        return tickets
+
+    def _null(self) -> list[Action]:
+        out: list[Action] = []
+        while self.LT:
+            out.append(Note("null", {"tickets": len(self.LT)}))
+            out.append(Down(Multicast(Null(self._outgoing(), self.t))))
+        return out
+
+    # --------------------------------------------------------------------------------------------------- receiving
+
+    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+        kind = type(event)
+        if kind is Received:
+            return self._receive(now, event)  # type: ignore[arg-type]
+        if kind is Window:
+            return self._pull(now)
+        if kind is ViewChange:
+            self.view_id = event.view.id  # type: ignore[attr-defined]
+            return [Up(event), *self._pull(now)]
+        return [Up(event)]
+
+    def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
+        sender, body = event.sender, event.body
+        out: list[Action] = []
+        if body.tickets:  # type: ignore[attr-defined]
+            self._take_tickets(sender, body.tickets)  # type: ignore[attr-defined]
+        self.t = max(self.t, body.promise)  # type: ignore[attr-defined]
+        if type(body) is Sent:
+            out.append(Receive(body.frame))
+            self.Q[sender, body.c] = body.frame
+            if self.is_active and sender != self.me and body.sequencer == self.sequencer:
+                self._issue(sender, body.c)
+                if not self.options.tickets_at_once and not self.null_set:
+                    self.null_set = True
+                    out.append(SetTimer("null", now + self.null_ns))
+        self._drain(out)
+        if self.leaving:
+            out += self._leave_if_empty()
+        return out
+
+    def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
+        done, pending = self.done, self.UT
+        for number, sender, c in tickets:
+            if c > done.get(sender, c):  # H3; a stranger's is never deliverable
+                heappush(pending, (number, issuer, sender, c))
+        last = tickets[-1][0]
+        self.t = max(self.t, last)
+        if issuer == self.me:
+            while self.own and self.own[0] <= last:
+                del self.own[0]
+
+    def _drain(self, out: list[Action]) -> None:
+        """Deliver by smallest ticket while its frame is here; H4: never beyond an own ticket still on its way."""
+        pending, queue, done, own = self.UT, self.Q, self.done, self.own
+        while pending:
+            number, issuer, sender, c = pending[0]
+            if c <= done[sender]:
+                heappop(pending)
+                continue
+            frame = queue.get((sender, c))
+            if frame is None or (own and own[0] <= number):
+                return
+            heappop(pending)
+            del queue[sender, c]
+            assert done[sender] == c - 1, "the layer below broke FIFO"
+            done[sender] = c
+            out.append(Up(Ordered(frame, issuer, number)))
+
+    # ---------------------------------------------------------------------------------------------- pauses, timers
+
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        out = self._null() if self.LT and self.options.tickets_at_once else []
+        if self.outbox:
+            out += self._pull(now)
+        if self.leaving:
+            out += self._leave_if_empty()
+        return out
+
+    def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        if name == "null":
+            self.null_set = False
+            return self._null()
+        assert name == "leave"
+        return [Down(Leave())]
+
+    def _leave_if_empty(self) -> list[Action]:
+        if self.outbox or self.Q or self.LT or self.done[self.me] < self.c:
+            return []
+        self.leaving = False
+        return [Down(Leave())]
+
+    def status(self) -> dict[str, Any]:
+        waits = ""
+        if self.UT and (self.UT[0][2], self.UT[0][3]) not in self.Q:
+            waits = f"frame {self.UT[0][3]} of member {self.UT[0][2]}, whose ticket is here"
+        elif self.Q:
+            waits = f"tickets of the sequencer, member {self.active}"
+        elif self.outbox:
+            waits = "the window of the layer below"
+        return {
+            "role": "active" if self.is_active else "passive",
+            "sequencer": self.active,
+            "undelivered": len(self.Q),
+            "tickets": len(self.UT),
+            "tickets_to_send": len(self.LT),
+            "waits": waits,
+        }
+
+
+def token_site(setup: Setup) -> Stack:
+    """Framing over token-site over the reliable causal layer."""
+    identity = setup.identity
+    outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
+    link = Link(setup.timeout_ns, window_frames(setup.frame_bytes))
+    return chain(Framing(outbox, (Service.AGREED,)), TokenSite(setup, outbox, link, setup.options), link)
+
+
+_PAPER = "A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)"
+_BODIES = Sent | Null
+PROTOCOLS = {
+    "token_site": ProtocolInfo(
+        name="token_site",
+        summary="One fixed sequencer numbers all frames; the simplest total order, on a fixed view.",
+        paper=_PAPER,
+        factory=token_site,
+        packets=(Data[_BODIES], Retrans[_BODIES], Status, Nack),
+        provides=(Service.AGREED,),
+        promises={
+            "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S15", "S16", "S17", "S18", "S19", "L3", "L6", "L12")
+        },
+        survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "pause", "slow",
+                            "drift", "overload", "replay"}),
+        needs=("reliable causal multicast", "a fixed view"),
+        options=HybridOptions,
+        probes=("nack", "retransmit", "hold", "null", "window", "drop"),
+    )
+}  # fmt: skip

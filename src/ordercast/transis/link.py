@@ -1,0 +1,340 @@
+"""Reliable causal multicast inside a view: the Transis layer, on a fixed view.
+
+Paper: the Transis layer of "Total ordering of messages in broadcast domains" (ToTo), made exact for lossy datagrams.
+Provides: reliable, FIFO, causal multicast; own messages come back; nothing is delivered twice.  Needs: datagrams.
+The view is the configured member list, delivered as (1, smallest id) at start; it survives loss, duplication,
+reordering and pauses, but no crash and no permanent cut.
+
+Differs from the paper:
+  D1  Vectors instead of direct acknowledgements (reception.py).
+  D2  Status reports, never sequenced and never votes, find lost tails and stability; a member that received a quarter
+      of a window without sending reports at once, so that windows stay open.
+  D3  The window also falls with the room at the receiver's application (back-pressure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ordercast.contract import (
+    ALL,
+    Action,
+    Body,
+    CancelTimer,
+    Down,
+    Event,
+    FreeSpace,
+    Layer,
+    Leave,
+    Left,
+    Multicast,
+    Note,
+    Packet,
+    Received,
+    SetTimer,
+    Transmit,
+    Up,
+    ViewChange,
+    Window,
+)
+from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.transis.packets import Data, Nack, Retrans, Status
+from ordercast.transis.reception import Reception
+from ordercast.transis.repair import Repair
+from ordercast.transis.stability import Stability
+from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, View, ViewId, ViewKind
+
+RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
+WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
+
+
+def window_frames(frame_bytes: int) -> int:
+    """The largest window: small frames count, large ones weigh."""
+    return max(4, min(64, WINDOW_BYTES // frame_bytes))
+
+
+class Link(Layer):
+    """One member's end of the reliable causal multicast."""
+
+    name = "link"
+
+    def __init__(self, timeout_ns: Nanoseconds, window_max: int) -> None:
+        assert window_max > 0
+        self.timeout_ns, self.window_max = timeout_ns, window_max
+        self.status_ns, self.heartbeat_ns = timeout_ns // 20, timeout_ns // 5  # T_status, T_hb
+        self.leaving = self.left = False
+
+    # ------------------------------------------------------------------------------------------------------- start
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        members = tuple(sorted(identity.members))
+        self.me, self.members, self.n = identity.me, members, len(members)
+        self.rank_of = {member: rank for rank, member in enumerate(members)}
+        self.rank = self.rank_of[identity.me]
+        self.view = View(ViewId(1, members[0]), ViewKind.REGULAR, members, members, cause=Cause("start"))
+        self.incarnations: dict[MemberId, int] = {identity.me: identity.incarnation}
+        self.reception: Reception[Data[Body]] = Reception(self.n)
+        self.stability: Stability[Data[Body]] = Stability(self.n)
+        self.repair = Repair(self.rank, self.n, self.timeout_ns)
+        self.windows = [self.window_max] * self.n  # last heard from each
+        self.reported = 0  # messages inserted since others last learnt our `have`
+        self.closed = False  # the window was found shut; somebody wants to send
+        self.dirty = False  # acknowledgements came since stability was last computed
+        self.nack_at: Nanoseconds | None = None
+        self.status_at: Nanoseconds | None = None
+        self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
+        return [Up(ViewChange(self.view)), SetTimer("heartbeat", now + self.heartbeat_ns)]
+
+    # ----------------------------------------------------------------------------------------------------- sending
+
+    def window_open(self) -> int:
+        """How many more frames this member may originate now."""
+        if self.dirty:
+            self._advance()
+        unstable = self.reception.have[self.rank] - self.stability.stable[self.rank]
+        left = min(self.windows) - unstable
+        if left <= 0:
+            self.closed = True
+            return 0
+        return left
+
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        if type(event) is Multicast:
+            return self._multicast(event.body)
+        if type(event) is FreeSpace:
+            return self._room(event.frames)
+        if type(event) is Leave:
+            self.leaving = True
+            return [SetTimer("leave", now + self.timeout_ns), *self._drain_out(now)]
+        return [Down(event)]
+
+    def _multicast(self, body: Body) -> list[Action]:
+        have = self.reception.have
+        seq = have[self.rank] + 1
+        have[self.rank] = seq
+        vec = tuple(have)
+        data = Data(self.view.id, seq, vec, self.windows[self.rank], body)
+        self.stability.insert(self.rank, seq, vec, data)
+        self.reported = 0
+        if self.n == 1:
+            self._advance()
+        return [Transmit(0, ALL, data), Up(Received(self.me, seq, body, vec))]
+
+    # --------------------------------------------------------------------------------------------------- receiving
+
+    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        if self.incarnations.get(source.id) != source.incarnation:
+            why = self._stranger(source)
+            if why:
+                return [Note("drop", {"reason": why, "member": source.id})]
+        rank = self.rank_of[source.id]
+        kind = type(packet)
+        if kind is Data:
+            return self._data(now, rank, rank, packet)  # type: ignore[arg-type]
+        if kind is Status:
+            return self._status(now, rank, packet)  # type: ignore[arg-type]
+        if kind is Nack:
+            return self._nack(now, source.id, packet)  # type: ignore[arg-type]
+        assert kind is Retrans
+        return self._data(now, packet.rank, rank, packet.data)  # type: ignore[attr-defined]
+
+    def _stranger(self, source: Peer) -> str:
+        """Learn a member's incarnation; a fixed view knows one life of each."""
+        if source.id not in self.rank_of:
+            return "not a member"
+        known = self.incarnations.setdefault(source.id, source.incarnation)
+        if source.incarnation < known:
+            return "earlier incarnation"
+        return "restarted in a fixed view" if source.incarnation > known else ""
+
+    def _data(self, now: Nanoseconds, rank: int, transmitter: int, data: Data[Body]) -> list[Action]:
+        reception = self.reception
+        if data.view != self.view.id:
+            return [Note("drop", {"reason": "view"})]
+        seq, vec = data.seq, data.vec
+        if len(vec) != self.n or vec[rank] != seq:
+            return [Note("drop", {"reason": "vector"})]
+        if rank == transmitter:
+            self.windows[rank] = data.window
+        if seq > reception.have[rank] + PENDING_FRAMES_MAX:
+            return [Note("drop", {"reason": "too far ahead"})]
+        inserted = reception.offer(rank, seq, vec, data)
+        if inserted is None:
+            return []
+        if not inserted:
+            self.repair.close((rank, seq))
+            held = Note("hold", {"sender": self.members[rank], "seq": seq})
+            return [held, *self._gaps(now, transmitter)] if reception.learn(vec) else [held]
+        out: list[Action] = []
+        self.dirty = True
+        self.reported += len(inserted)
+        stability, gaps, members = self.stability, self.repair.gaps, self.members
+        for q, k, item in inserted:
+            if gaps:
+                gaps.pop((q, k), None)
+            stability.insert(q, k, item.vec, item)
+            out.append(Up(Received(members[q], k, item.body, item.vec)))
+        if self.status_at is None:
+            self.status_at = now + self.status_ns
+            out.append(SetTimer("status", self.status_at))
+        return out
+
+    def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
+        if status.view != self.view.id or len(status.have) != self.n:
+            return [Note("drop", {"reason": "view"})]
+        self.windows[rank] = status.window
+        self.stability.report(rank, status.have)
+        self.dirty = True
+        return self._gaps(now, rank) if self.reception.learn(status.have) else []
+
+    # ------------------------------------------------------------------------------------------------------ repair
+
+    def _gaps(self, now: Nanoseconds, revealer: int) -> list[Action]:
+        """Open what is newly missing and see to the timer."""
+        self.repair.open(now, self.reception.gaps(), revealer)
+        return self._set_nack(now)
+
+    def _set_nack(self, now: Nanoseconds) -> list[Action]:
+        due = self.repair.next_due()
+        if due is None or (self.nack_at is not None and self.nack_at <= due):
+            return []
+        self.nack_at = due
+        return [SetTimer("nack", due)]
+
+    def _ask(self, now: Nanoseconds) -> list[Action]:
+        self.nack_at = None
+        holders = {key: self.stability.holders(*key) for key, gap in self.repair.gaps.items() if gap.due <= now}
+        out: list[Action] = []
+        for rank, ranges in self.repair.due(now, holders):
+            to = ALL if rank is None else self.members[rank]
+            out.append(Note("nack", {"to": to, "ranges": len(ranges)}))
+            out.append(Transmit(0, to, Nack(self.view.id, ranges, again=rank is None)))
+        return out + self._set_nack(now)
+
+    def _nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
+        """Answer from the buffer: to the asker, or to all when two asked, or the direct way failed."""
+        if nack.view != self.view.id:
+            return [Note("drop", {"reason": "view"})]
+        self.repair.heard(now, nack.ranges)
+        out: list[Action] = []
+        budget = RETRANS_BYTES_MAX
+        for q, first, last in nack.ranges:
+            if q >= self.n:
+                continue
+            for k in range(max(first, self.stability.stable[q] + 1), min(last, self.reception.have[q]) + 1):
+                data = self.stability.buffer.get((q, k))
+                if data is None or budget <= 0:
+                    continue
+                frame = getattr(data.body, "frame", None)
+                budget -= 64 + (len(frame.data) if frame is not None else 0)
+                at, who = self.asked.get((q, k), (0, asker))
+                both = who != asker and now - at <= self.repair.nack_ns
+                self.asked[q, k] = (now, asker)
+                out.append(Transmit(0, ALL if nack.again or both else asker, Retrans(q, data)))
+        if out:
+            out.insert(0, Note("retransmit", {"to": asker, "frames": len(out), "again": nack.again}))
+        return out
+
+    # --------------------------------------------------------------------------------------------- stability, pace
+
+    def _advance(self) -> None:
+        self.dirty = False
+        stability = self.stability
+        stability.report(self.rank, self.reception.have)
+        for key in stability.advance():
+            if self.asked:
+                self.asked.pop(key, None)
+
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        out: list[Action] = []
+        if self.reported * 4 >= self.window_max:
+            out += self._report()
+        if self.dirty and (self.closed or self.leaving or len(self.stability.buffer) > 2 * self.window_max):
+            self._advance()
+            out += self._reopen()
+        if self.leaving:
+            out += self._drain_out(now)
+        return out
+
+    def _reopen(self) -> list[Action]:
+        if self.closed:
+            self.closed = False
+            frames = self.window_open()
+            if frames:
+                return [Up(Window(frames))]
+        return []
+
+    def _report(self) -> list[Action]:
+        self.reported = 0
+        return [Transmit(0, ALL, Status(self.view.id, tuple(self.reception.have), self.windows[self.rank]))]
+
+    def _room(self, frames: int) -> list[Action]:
+        """The application can take this many frames more: each sender gets its share."""
+        before = self.windows[self.rank]
+        self.windows[self.rank] = max(0, min(self.window_max, frames // self.n))
+        if before == self.windows[self.rank]:
+            return []
+        out: list[Action] = [Note("window", {"frames": self.windows[self.rank]})]
+        if before == 0 or self.windows[self.rank] == 0:
+            out += self._report()
+        return out + self._reopen()
+
+    # ------------------------------------------------------------------------------------------------------ timers
+
+    def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        if self.left:
+            return []
+        if name == "nack":
+            return self._ask(now)
+        if name == "leave":
+            return self._go("not everybody confirmed in time")
+        if name == "status":
+            self.status_at = None
+            out = self._report() if self.reported else []
+        else:
+            assert name == "heartbeat"
+            out = [*self._report(), SetTimer("heartbeat", now + self.heartbeat_ns)]
+        if self.dirty:
+            self._advance()
+            out += self._reopen()
+        if self.leaving:
+            out += self._drain_out(now)
+        return out
+
+    # ----------------------------------------------------------------------------------------------------- leaving
+
+    def _drain_out(self, now: Nanoseconds) -> list[Action]:
+        """Go when everybody has what we sent and what we hold."""
+        if self.left:
+            return []
+        self._advance()
+        waits = self.stability.buffer or self.repair.gaps
+        return [] if waits else self._go("")
+
+    def _go(self, why: str) -> list[Action]:
+        if self.left:
+            return []
+        self.left = True
+        names = ("heartbeat", "status", "nack", "leave")
+        return [Note("left", {"why": why}), *map(CancelTimer, names), Up(Left())]
+
+    def status(self) -> dict[str, Any]:
+        gaps = self.repair.gaps
+        lagging = [m for r, m in enumerate(self.members) if self.stability.acked(r) < self.reception.have]
+        waits = ""
+        if gaps:
+            (q, k), *_ = gaps
+            waits = f"message {k} of member {self.members[q]}, asked for again"
+        elif self.stability.buffer:
+            waits = f"acknowledgements of members {lagging}"
+        return {
+            "view": str(self.view.id),
+            "members": list(self.members),
+            "have": list(self.reception.have),
+            "unstable": len(self.stability.buffer),
+            "held": len(self.reception.held),
+            "gaps": len(gaps),
+            "windows": list(self.windows),
+            "waits": waits,
+        }

@@ -1,0 +1,101 @@
+"""Reception in causal order: what is inserted, what is held back, what is known to be missing.
+
+Paper: Y. Amir, D. Dolev, S. Kramer, D. Malki, the Transis layer below ToTo ("Total ordering of messages in broadcast
+domains"): messages form a DAG by direct acknowledgements; a message enters when all it follows is there.
+Differs from the paper:
+  D1  A vector of one number per sender stands for the direct acknowledgements.  Exact: a causal past is closed under
+      each sender's order.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from operator import le
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+Key = tuple[int, int]  # (rank, seq)
+
+
+class Reception(Generic[T]):
+    """The DAG's frontier at one member; items ride along with their vectors."""
+
+    __slots__ = ("_waiters", "have", "held", "known")
+
+    def __init__(self, n: int) -> None:
+        self.have = [0] * n  # highest seq of each rank inserted
+        self.known = [0] * n  # highest seq of each rank that is known to exist
+        self.held: dict[Key, tuple[tuple[int, ...], T]] = {}
+        self._waiters: dict[Key, list[Key]] = {}  # first missing predecessor -> held messages
+
+    def offer(self, rank: int, seq: int, vec: tuple[int, ...], item: T) -> list[tuple[int, int, T]] | None:
+        """Insert it and all it frees, in order; [] if it must wait; None if it was here before."""
+        have = self.have
+        if seq == have[rank] + 1:
+            have[rank] = seq
+            if all(map(le, vec, have)):
+                if not self._waiters:
+                    return [(rank, seq, item)]
+                have[rank] = seq - 1
+                return self._insert(rank, seq, item)
+            have[rank] = seq - 1
+        if seq <= have[rank] or (rank, seq) in self.held:
+            return None
+        self.held[rank, seq] = (vec, item)
+        self._wait(rank, seq, vec)
+        return []
+
+    def learn(self, vec: tuple[int, ...] | list[int]) -> bool:
+        """Somebody has, or follows, this much: remember what must exist; true if some of it is news and not here."""
+        known, have, news = self.known, self.have, False
+        for q, seq in enumerate(vec):
+            if seq > known[q]:
+                known[q] = seq
+                news = news or seq > have[q]
+        return news
+
+    def gaps(self) -> list[Key]:
+        """Everything known to exist that is neither inserted nor held."""
+        held = self.held
+        return [
+            (q, k)
+            for q, (have, known) in enumerate(zip(self.have, self.known, strict=True))
+            for k in range(have + 1, known + 1)
+            if (q, k) not in held
+        ]
+
+    def _missing(self, rank: int, seq: int, vec: tuple[int, ...]) -> Key | None:
+        """The first predecessor that is not inserted; its own sender's line first."""
+        have = self.have
+        if have[rank] + 1 < seq:
+            return rank, have[rank] + 1
+        for q, k in enumerate(vec):
+            if q != rank and k > have[q]:
+                return q, have[q] + 1
+        return None
+
+    def _wait(self, rank: int, seq: int, vec: tuple[int, ...]) -> None:
+        missing = self._missing(rank, seq, vec)
+        assert missing is not None
+        self._waiters.setdefault(missing, []).append((rank, seq))
+
+    def _insert(self, rank: int, seq: int, item: T) -> list[tuple[int, int, T]]:
+        """Insert one, then repeatedly the smallest (rank, seq) that has become insertable."""
+        out: list[tuple[int, int, T]] = []
+        ready: list[tuple[int, int]] = [(rank, seq)]
+        items = {(rank, seq): item}
+        heapify(ready)
+        while ready:
+            key = heappop(ready)
+            assert self.have[key[0]] == key[1] - 1, "inserted out of its sender's order"
+            self.have[key[0]] = key[1]
+            out.append((*key, items.pop(key)))
+            for waiter in self._waiters.pop(key, ()):
+                vec, held = self.held[waiter]
+                if self._missing(*waiter, vec) is None:
+                    del self.held[waiter]
+                    items[waiter] = held
+                    heappush(ready, waiter)
+                else:
+                    self._wait(*waiter, vec)
+        return out

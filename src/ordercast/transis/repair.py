@@ -1,0 +1,79 @@
+"""Repair of gaps: whom to ask for what, and when again.
+
+A gap is asked for after T_nack x (1 + rank/n), so that one member's Nack serves its neighbours; first of whoever
+revealed it, then of its sender, then of any known holder in turn; repeated with doubling pauses up to T/4.
+"""
+
+from __future__ import annotations
+
+from ordercast.limits import NACK_RANGES_MAX
+from ordercast.types import Nanoseconds
+
+Key = tuple[int, int]  # (rank, seq)
+Range = tuple[int, int, int]  # rank, from, to
+
+
+class _Gap:
+    __slots__ = ("due", "pause", "revealer", "tries")
+
+    def __init__(self, due: Nanoseconds, pause: Nanoseconds, revealer: int) -> None:
+        self.due, self.pause, self.revealer, self.tries = due, pause, revealer, 0
+
+
+class Repair:
+    """The open gaps of one member."""
+
+    def __init__(self, rank: int, n: int, timeout_ns: Nanoseconds) -> None:
+        self.rank, self.n = rank, n
+        self.nack_ns = max(1_000_000, timeout_ns // 100)  # T_nack
+        self.pause_max_ns = max(self.nack_ns, timeout_ns // 4)
+        self.first_ns = self.nack_ns + self.nack_ns * rank // n
+        self.gaps: dict[Key, _Gap] = {}
+
+    def open(self, now: Nanoseconds, keys: list[Key], revealer: int) -> None:
+        """These are missing; `revealer`'s packet showed it."""
+        for key in keys:
+            if key not in self.gaps:
+                self.gaps[key] = _Gap(now + self.first_ns, self.nack_ns, revealer)
+
+    def close(self, key: Key) -> None:
+        self.gaps.pop(key, None)
+
+    def heard(self, now: Nanoseconds, ranges: tuple[Range, ...]) -> None:
+        """Another member asked for these: let its Nack work first."""
+        for q, first, last in ranges:
+            for key, gap in self.gaps.items():
+                if key[0] == q and first <= key[1] <= last:
+                    gap.due = max(gap.due, now + self.nack_ns)
+
+    def next_due(self) -> Nanoseconds | None:
+        return min((gap.due for gap in self.gaps.values()), default=None)
+
+    def due(self, now: Nanoseconds, holders: dict[Key, list[int]]) -> list[tuple[int | None, tuple[Range, ...]]]:
+        """The Nacks to send now: (rank to ask, or None for everybody, ranges)."""
+        asks: dict[int | None, list[Key]] = {}
+        for key, gap in self.gaps.items():
+            if gap.due <= now:
+                asks.setdefault(self._whom(key, gap, holders.get(key, [])), []).append(key)
+                gap.tries += 1
+                gap.pause = min(2 * gap.pause, self.pause_max_ns)
+                gap.due = now + gap.pause
+        return [(who, ranges) for who, keys in asks.items() for ranges in _ranges(sorted(keys))]
+
+    def _whom(self, key: Key, gap: _Gap, holders: list[int]) -> int | None:
+        turn = [gap.revealer, key[0], *holders]
+        ring = [p for k, p in enumerate(turn) if p != self.rank and p not in turn[:k]]
+        if not ring or gap.tries >= 2 * len(ring):
+            return None
+        return ring[gap.tries % len(ring)]
+
+
+def _ranges(keys: list[Key]) -> list[tuple[Range, ...]]:
+    """Sorted keys as ranges, in portions that one Nack may carry."""
+    ranges: list[Range] = []
+    for q, k in keys:
+        if ranges and ranges[-1][0] == q and ranges[-1][2] == k - 1:
+            ranges[-1] = (q, ranges[-1][1], k)
+        else:
+            ranges.append((q, k, k))
+    return [tuple(ranges[i : i + NACK_RANGES_MAX]) for i in range(0, len(ranges), NACK_RANGES_MAX)]

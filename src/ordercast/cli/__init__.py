@@ -1,0 +1,146 @@
+"""The command line: a group of commands whose modules are imported only when asked for.
+
+Each module ``ordercast.cli.NAME`` holds one click command named ``command``.  Adding a command = one module and one
+line in COMMANDS.  Exit codes: 0 ok, 1 a promise was broken or the run failed, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ordercast.cli.common import nothing_half_printed, say_error, tame_streams
+from ordercast.errors import ConfigError, OrdercastError, UsageError
+from ordercast.version import __version__
+from ordercast.words import near
+
+# name -> one line for `--help`, so that listing the commands imports none of them
+COMMANDS: dict[str, str] = {
+    "run": "Start a group of real processes here, send a workload, verify the run.",
+    "member": "Be one member of a group, as its configuration says.",
+    "status": "Say what each member of a running group does and waits for.",
+    "simulate": "Run a group in virtual time, from a seed.",
+    "verify": "Judge recorded runs against the promises.",
+    "replay": "Replay recorded members or golden vectors and compare.",
+    "bench": "Measure throughput and latency of a protocol on this machine.",
+    "sweep": "Simulate a grid of scenarios.",
+    "measure": "Compute latency and throughput tables from traces.",
+    "report": "Make one HTML file of a run.",
+    "swarm": "Search for broken promises with random faults.",
+    "protocols": "List the protocols and what they promise.",
+    "doctor": "Check what this machine needs, and how to fix what is missing.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name; imports one when it is called or its help is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        here = Path(__file__).parent
+        return [name for name in COMMANDS if (here / f"{name}.py").exists()]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"ordercast.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in self.list_commands(ctx):
+            raise UsageError(f"unknown command {near(name, self.list_commands(ctx))} (`ordercast --help` lists them)")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Every command has --help and --json. Start with `ordercast run` or `ordercast doctor`.",
+)
+@click.version_option(__version__, prog_name="ordercast", message="%(prog)s %(version)s")
+def group() -> None:
+    """Several processes see the same events in the same order."""
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.  Whatever a person got wrong becomes one sentence on stderr."""
+    tame_streams()
+    if "_ORDERCAST_COMPLETE" in os.environ:
+        group.main(prog_name="ordercast")  # shell completion; does not return
+    try:
+        code = _invoke(list(sys.argv[1:] if args is None else args))
+    except KeyboardInterrupt:
+        code = 130
+    return nothing_half_printed(code)
+
+
+def _invoke(args: list[str]) -> int:
+    try:
+        with group.make_context("ordercast", args) as context:
+            result: Any = group.invoke(context)
+            return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.Abort:
+        return 130
+    except click.exceptions.NoArgsIsHelpError as asked:
+        click.echo(asked.format_message(), err=True)
+        return 2
+    except click.ClickException as fault:
+        say_error(_sentence(fault))
+        return 2
+    except ConfigError as error:
+        for sentence in error.faults:
+            say_error(sentence)
+        return 2
+    except UsageError as error:
+        say_error(str(error))
+        return 2
+    except OrdercastError as error:
+        say_error(str(error))
+        return 1
+    except BrokenPipeError:
+        say_error("standard output was closed before everything was written")
+        return 1
+    except OSError as error:
+        if not error.strerror:
+            raise
+        say_error(f"{error.filename or 'writing failed'}: {error.strerror}")
+        return 1
+
+
+def _sentence(fault: click.ClickException) -> str:
+    """Click's own complaints in our form: where, what, what was expected."""
+    context: click.Context | None = getattr(fault, "ctx", None)
+    where = f"{context.info_name}: " if context is not None and context.parent is not None else ""
+    if isinstance(fault, click.NoSuchOption):
+        known = [name for p in context.command.params for name in p.opts] if context else []
+        return f"{where}unknown option {near(fault.option_name, [*known, '--help'])}"
+    if isinstance(fault, click.MissingParameter) and fault.param is not None:
+        kind = "option" if isinstance(fault.param, click.Option) else "argument"
+        return f"{where}missing {kind} {_hint(fault.param)}"
+    if isinstance(fault, click.BadParameter) and fault.param is not None:
+        gap = " " if getattr(fault, "begins_with_value", False) else ": "
+        return f"{where}{_hint(fault.param)}{gap}{_plain(fault.message)}"
+    return where + _plain(fault.format_message())
+
+
+def _hint(param: click.Parameter) -> str:
+    return max(param.opts, key=len) if isinstance(param, click.Option) else (param.name or "").upper()
+
+
+def _plain(message: str) -> str:
+    message = " ".join(message.split()).rstrip(".")
+    return message[:1].lower() + message[1:] if message[1:2].islower() else message

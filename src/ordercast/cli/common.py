@@ -1,0 +1,282 @@
+"""What all commands share: option types whose errors are one sentence, --json, progress, output directories."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import click
+
+from ordercast.errors import UsageError
+from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
+from ordercast.words import near, short
+
+JSON_VERSION = 1
+MARK = ".ordercast"  # in every output directory we made; only such a directory is replaced by --force
+
+# ---------------------------------------------------------------------------------------------------------- streams
+
+
+def tame_streams() -> None:
+    """Make the three standard streams usable whatever the caller did: closed, or without UTF-8."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:  # else the next socket or file would become standard input or output
+            os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure") and not _is_utf8(stream):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def fancy(stream: TextIO | None = None) -> bool:
+    """May characters beyond ASCII be drawn on this stream?"""
+    return _is_utf8(stream or sys.stdout)
+
+
+def nothing_half_printed(code: int) -> int:
+    """Flush standard output; what cannot be written (reader gone, disk full) is a failed run, without a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.close(quiet)
+        if code == 0:
+            why = "its reader has gone" if isinstance(error, BrokenPipeError) else error.strerror
+            say_error(f"standard output could not be written: {why}")
+            code = 1
+    return code
+
+
+def say_error(sentence: str) -> None:
+    try:
+        print(f"ordercast: {sentence}", file=sys.stderr, flush=True)
+    except OSError:
+        return  # nobody is left to tell; the exit code still says it
+
+
+# ---------------------------------------------------------------------------------------------------- option types
+
+
+class BadValue(click.BadParameter):
+    """A value that cannot be used; its message begins with the value."""
+
+    begins_with_value = True
+
+
+class Whole(click.ParamType):
+    """A whole number within bounds."""
+
+    name = "integer"
+
+    def __init__(self, low: int = 0, high: int | None = None) -> None:
+        self.low, self.high = low, high
+        self.range = f"from {low} to {high}" if high is not None else f"of at least {low}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip()
+        digits = text.removeprefix("-")
+        if digits.isascii() and digits.isdigit() and len(digits) <= 40:
+            number = int(text)
+            if number >= self.low and (self.high is None or number <= self.high):
+                return number
+        raise BadValue(f"{short(value)}: expected a whole number {self.range}", ctx, param)
+
+
+class Number(click.ParamType):
+    """A finite decimal number within bounds."""
+
+    name = "number"
+
+    def __init__(self, low: float = 0.0, high: float = math.inf, *, above: bool = False) -> None:
+        self.low, self.high, self.above = low, high, above
+        self.range = f"above {low:g}" if above else f"of at least {low:g}"
+        if high < math.inf:
+            self.range += f" and at most {high:g}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number) and (self.low < number if self.above else self.low <= number) and number <= self.high:
+            return number
+        raise BadValue(f"{short(value)}: expected a number {self.range}", ctx, param)
+
+
+class Seed(click.ParamType):
+    """A seed: an unsigned 64-bit integer."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        text = str(value).strip()
+        if text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 2**64:
+            return int(text)
+        raise BadValue(f"{short(value)}: expected a whole number from 0 to 2^64-1", ctx, param)
+
+
+class Protocol(click.ParamType):
+    """A name of the registry; asked for late, so that `--help` imports no protocol."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from ordercast import registry
+
+        known = registry.names()
+        if value not in known:
+            raise BadValue(f"{near(str(value), known)} (known: {', '.join(known)})", ctx, param)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from ordercast import registry
+
+        return [CompletionItem(name) for name in registry.names() if name.startswith(incomplete)]
+
+
+class Choice(click.ParamType):
+    """One of a few words, with the nearest one suggested."""
+
+    name = "word"
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"[{'|'.join(self.words)}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.words:
+            return str(value)
+        raise BadValue(f"{short(value)}: expected one of {', '.join(self.words)}", ctx, param)
+
+
+# ---------------------------------------------------------------------------------------------------------- options
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
+force_option = click.option("--force", is_flag=True, help="Replace the output of an earlier run.")
+protocol_option = click.option(
+    "--protocol", type=Protocol(), default="token_site", show_default=True, help="One of `ordercast protocols`."
+)
+members_option = click.option(
+    "--members", type=Whole(1, MEMBERS_MAX), default=4, show_default=True, help="How many members, ids 1..N."
+)
+messages_option = click.option(
+    "--messages", type=Whole(0, 10**9), default=1000, show_default=True, help="How many messages in all."
+)
+size_option = click.option(
+    "--size", type=Whole(0, MESSAGE_BYTES_MAX), default=100, show_default=True, help="Bytes of a message."
+)
+seed_option = click.option("--seed", type=Seed(), default=1, show_default=True, help="All randomness follows from it.")
+service_option = click.option(
+    "--service",
+    type=Choice("fifo", "causal", "agreed", "safe", "quasi"),
+    default=None,
+    help="What is promised of a message; by default what the protocol is for.",
+)
+out_option = click.option(
+    "--out", type=click.Path(path_type=Path), default=None, help="Directory for traces and reports."
+)
+
+# ----------------------------------------------------------------------------------------------------------- output
+
+
+def emit(obj: Mapping[str, Any], as_json: bool, text: str | Callable[[], str]) -> None:
+    """Print a result: one versioned JSON object on one line, or words for a person."""
+    if as_json:
+        import msgspec
+
+        print(msgspec.json.encode({"version": JSON_VERSION, **obj}).decode())
+    else:
+        print(text if isinstance(text, str) else text())
+
+
+class Progress:
+    """A line on stderr while a person waits; silent when stderr is not a terminal."""
+
+    def __init__(self, label: str, total: int | None = None, stream: TextIO | None = None) -> None:
+        self.label, self.total, self.done = label, total, 0
+        self._stream = stream or sys.stderr
+        self._on = self._stream.isatty()
+        self._next = 0.0
+        self._width = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._write("")
+
+    def advance(self, count: int = 1, words: str = "") -> None:
+        self.at(self.done + count, words)
+
+    def at(self, done: int, words: str = "") -> None:
+        self.done = done
+        if self._on and time.monotonic() >= self._next:
+            self._next = time.monotonic() + 0.1
+            share = f" {100 * done // self.total} %" if self.total else f" {done}"
+            self._write(f"{self.label}{share} {words}".rstrip())
+
+    def say(self, words: str) -> None:
+        """Another stage: shown at once."""
+        self.label, self.done, self._next = words, 0, 0.0
+        if self._on:
+            self._write(words)
+
+    def _write(self, line: str) -> None:
+        if not self._on:
+            return
+        line = line[: shutil.get_terminal_size().columns - 1]
+        self._stream.write(f"\r{line.ljust(self._width)}" + ("" if line else "\r"))
+        self._stream.flush()
+        self._width = len(line)
+
+
+def progress(label: str, total: int | None = None) -> Progress:
+    return Progress(label, total)
+
+
+# ----------------------------------------------------------------------------------------------- output directories
+
+
+def output_directory(path: Path, force: bool) -> Path:
+    """An empty directory of ours at `path`.  What is there already is replaced only with --force, and only if ours."""
+    where = f"--out {short(path)}"
+    try:
+        if path.is_dir():
+            held = sorted(entry.name for entry in path.iterdir())
+            if held and MARK not in held:
+                raise UsageError(
+                    f"{where}: holds {short(held[0])}, which no run of ordercast made: name a new directory"
+                )
+            if held and not force:
+                raise UsageError(f"{where}: holds an earlier run: name a new directory, or use --force to replace it")
+            for entry in path.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        elif path.exists() or path.is_symlink():
+            raise UsageError(f"{where}: is not a directory")
+        path.mkdir(parents=True, exist_ok=True)
+        (path / MARK).touch()
+    except OSError as error:
+        raise UsageError(f"{where}: cannot be written: {error.strerror}") from None
+    return path

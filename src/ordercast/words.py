@@ -1,0 +1,20 @@
+"""Helpers for sentences that people read: a value kept short, and the name that was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def short(value: object, limit: int = 60) -> str:
+    """A value as it may stand in a sentence: bounded, without control characters."""
+    text = str(value)
+    if not text or not text.isprintable() or any(c.isspace() for c in text):
+        text = repr(text)
+    return text if len(text) <= limit else f"{text[: limit - 10]}...{text[-7:]}"
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """The name, and the one that was probably meant."""
+    close = difflib.get_close_matches(name, list(known), 1, 0.5)
+    return f"{short(name)}; did you mean {close[0]}?" if close else short(name)

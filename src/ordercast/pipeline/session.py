@@ -89,7 +89,9 @@ def session(
             spark = builder.getOrCreate()
         except Exception as error:
             _discard(room)
-            raise RunError(f"Spark did not start with master {settings['spark.master']}: {_reason(error, log)}") from error
+            raise RunError(
+                f"Spark did not start with master {settings['spark.master']}: {_reason(error, log)}"
+            ) from error
     atexit.register(_end, spark, room)
     return spark if embedded else ship(spark)
 
@@ -199,7 +201,7 @@ def _end(spark: SparkSession, room: Path) -> None:
     _discard(room)
 
 
-# ---------------------------------------------------------------------------------------------- the package on executors
+# ------------------------------------------------------------------------------------------ the package on executors
 
 
 def package_root() -> str:

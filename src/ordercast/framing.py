@@ -53,9 +53,12 @@ class _Open:
 class Outbox:
     """Own messages, packed, waiting to be originated.  The ordering core holds it and pulls frames."""
 
-    def __init__(self, me: MemberId, incarnation: Incarnation, frame_bytes: int) -> None:
-        assert frame_bytes > LENGTH_BYTES
+    def __init__(
+        self, me: MemberId, incarnation: Incarnation, frame_bytes: int, length_bytes: int = LENGTH_BYTES
+    ) -> None:
+        assert frame_bytes > length_bytes
         self.me, self.incarnation, self.frame_bytes = me, incarnation, frame_bytes
+        self.length_bytes = length_bytes  # what a message costs beside its own bytes
         self.counter = 0  # last message accepted
         self.bytes = 0  # waiting
         self._frames: deque[_Open] = deque()
@@ -72,18 +75,18 @@ class Outbox:
     def put(self, payloads: list[bytes], service: int, groups: tuple[str, ...] = (), control: bool = False) -> int:
         """Accept messages; returns the counter of the first (control messages have none: 0)."""
         first = 0 if control else self.counter + 1
-        limit, frames = self.frame_bytes, self._frames
+        limit, frames, each = self.frame_bytes, self._frames, self.length_bytes
         last = frames[-1] if frames else None
         if last is not None and not last.takes(service, groups, control):
             last = None
         counter = first
         for payload in payloads:
-            cost = len(payload) + LENGTH_BYTES
+            cost = len(payload) + each
             if cost > limit:
                 last = None
                 cut = _Open(counter, service, groups, control)
                 cut.payloads.append(payload)
-                cut.parts = -(-len(payload) // (limit - LENGTH_BYTES))
+                cut.parts = -(-len(payload) // (limit - each))
                 frames.append(cut)
             else:
                 if last is None or last.size + cost > limit or len(last.payloads) >= FRAME_MESSAGES_MAX:
@@ -101,9 +104,9 @@ class Outbox:
         """A control message ahead of everything packed (a group's state after a merge)."""
         head = _Open(0, service, (), True)
         head.payloads.append(payload)
-        head.size = len(payload) + LENGTH_BYTES
+        head.size = len(payload) + self.length_bytes
         if head.size > self.frame_bytes:
-            head.parts = -(-len(payload) // (self.frame_bytes - LENGTH_BYTES))
+            head.parts = -(-len(payload) // (self.frame_bytes - self.length_bytes))
         self._frames.appendleft(head)
         self.bytes += len(payload)
 
@@ -141,7 +144,7 @@ class Outbox:
                 Frame(me, inc, o.counter, len(o.payloads), o.service, lengths, data, o.groups, control=o.control)
             )
             return
-        payload, step = o.payloads[0], self.frame_bytes - LENGTH_BYTES
+        payload, step = o.payloads[0], self.frame_bytes - self.length_bytes
         self.bytes -= len(payload)
         self._cut_whole = o
         for k in range(o.parts):

@@ -1,0 +1,266 @@
+"""The order on one ring: token visits, delivery, release.  No clock, no timers, no membership.
+
+Paper: "Performance engineering of the Totem group communication system" (1998), section 2.1, after Amir, Moser,
+Melliar-Smith, Agarwal, Ciarfella, "The Totem single-ring ordering and membership protocol" (1995).
+
+Who holds the token numbers frames; aru on the token is the mark up to which everybody may have everything.  Whoever
+lacks a frame lowers aru below it during the next rotation and nobody else can raise it, so what stays below aru on two
+visits running is held by all: *safe*.
+
+Differs from the papers:
+  D1  With nobody named as the one who lowered aru, the mark runs along with seq.
+  D2  Requests for frames known to be safe are taken off the token: everybody has them, nobody keeps them.
+  D3  Holes are asked for when the token has shown them `request_lag` visits earlier (0: at once; the accelerated ring
+      needs 1, because its last frames follow the token; networks on which a token overtakes frames may need more).
+  D4  No new frames while `buffer_frames` of them are not yet safe: the store is bounded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+from msgspec import Struct
+
+from ordercast.protocols.totem.flow import Limits, allowance, least_room
+from ordercast.protocols.totem.packets import Data, Recovered, Token
+from ordercast.types import Frame, MemberId, Service, ViewId
+
+SAFE = int(Service.SAFE)
+Held = Data | Recovered
+
+
+class Stamped(Struct, frozen=True, gc=False):
+    """A frame that keeps the place it was given on another ring (several rings joined by gateways)."""
+
+    frame: Frame
+    stamp: int
+    source: int
+
+
+Item = Frame | Stamped | Data  # Data: a frame of the old ring, to be carried on this one
+
+
+class Source(Protocol):
+    """Where new frames come from: the Outbox, or the exchange of a recovery."""
+
+    def waiting(self) -> int: ...
+
+    def take(self, n: int) -> list[Frame] | list[Item]: ...
+
+
+class Exchanging(Source, Protocol):
+    """The exchange of a recovery; see `recovery.Exchange`."""
+
+    def flag(self, retrans_flg: bool) -> bool: ...
+
+
+class Visit(Struct, frozen=True, gc=False):
+    """What one token visit sends, in this order, and the token that goes on."""
+
+    resent: list[Held]
+    new: list[Held]
+    token: Token
+
+
+class Ring:
+    """One member's state of one ring."""
+
+    def __init__(
+        self,
+        id: ViewId,
+        me: MemberId,
+        members: tuple[MemberId, ...],
+        limits: Limits,
+        *,
+        first_seq: int = 0,
+        request_lag: int = 0,
+        hold_safe: bool = True,
+        stamps: bool = False,
+        source: int = 0,
+    ) -> None:
+        assert me in members and list(members) == sorted(members)
+        self.id, self.me, self.members, self.limits = id, me, members, limits
+        self.next = members[(members.index(me) + 1) % len(members)]
+        self.before = members[members.index(me) - 1]
+        self.store: dict[int, Held] = {}  # received, not yet released
+        self.my_aru = self.high = first_seq  # received without a hole; highest number seen
+        self.delivered = self.released = self.safe_upto = first_seq
+        self.last_aru = first_seq  # aru as forwarded last time
+        self.my_token_seq = -1
+        self.my_trc = self.my_pbl = 0  # my transmissions, my queue at the last visit
+        self.room: int | None = None  # free delivery space; None: no limit
+        self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
+        self.hold_safe = hold_safe  # safe frames wait here (else the layer above decides)
+        self.stamps, self.source = stamps, source
+        self.clock = 0  # Lamport
+
+    # -------------------------------------------------------------------------------------------------------- receive
+
+    def receive(self, data: Held) -> bool:
+        """Keep a frame of this ring; False if it is here already, or was."""
+        seq, store = data.seq, self.store
+        if seq <= self.my_aru or seq in store:
+            return False
+        store[seq] = data
+        if seq > self.high:
+            self.high = seq
+        if seq == self.my_aru + 1:
+            self._advance()
+        if self.stamps and type(data) is Data:
+            self.clock = max(self.clock, data.stamp + 1)
+        return True
+
+    def _advance(self) -> None:
+        seq, store = self.my_aru + 1, self.store
+        while seq in store:
+            seq += 1
+        self.my_aru = seq - 1
+
+    def fits(self, data: Held) -> bool:
+        """Whether a frame's number can be one of this ring's: not absurdly far ahead of what is known."""
+        return data.seq <= self.released + 4 * self.limits.buffer_frames
+
+    # ---------------------------------------------------------------------------------------------------------- visit
+
+    def accepts(self, token: Token) -> bool:
+        """Kills repeated copies and tokens of other rings."""
+        return token.ring == self.id and token.token_seq > self.my_token_seq
+
+    def visit(self, token: Token, source: Source, exchange: Exchanging | None = None) -> Visit:
+        """Handle an accepted token, steps 2 to 10; the caller transmits what comes out, then delivers.
+
+        In recovery new frames come from `exchange`, never from `source`.
+        """
+        limits, seq_in = self.limits, token.seq
+        self.my_token_seq = token.token_seq
+        if seq_in > self.high:
+            self.high = seq_in
+        if exchange is not None:
+            source = exchange
+        my_backlog = source.waiting()
+        window = limits.window_size
+        allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
+        resent, rest = self._resend(token.rtr, allowed) if token.rtr else ([], [])
+        if token.room is not None and exchange is None and token.room < window:
+            allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
+        if self.stamps:
+            self.clock = max(self.clock, token.timestamp + 1)
+        new = self._number(source, min(allowed - len(resent), self.released + limits.buffer_frames - seq_in), seq_in)
+        seq = seq_in + len(new)
+        sent = len(resent) + len(new)
+        assert sent <= limits.max_messages, "P4: above the window of one visit"
+        if self.my_aru < seq_in:
+            self._ask(rest, seq_in)
+        elif self.lag:
+            self.lag.append(seq_in)
+        assert len(rest) <= max(limits.rtr_max, len(token.rtr)), "P5: more requests than allowed"
+        aru, aru_id = self._mark(token, seq)
+        assert aru <= seq, "P3: aru above seq"
+        free = None if self.room is None else max(0, self.room - (self.high - self.delivered))
+        room, room_id = least_room(token.room, token.room_id, self.me, free, window)
+        fcc = max(0, token.fcc + sent - self.my_trc)
+        backlog = max(0, token.backlog + my_backlog - self.my_pbl)
+        self.my_trc, self.my_pbl = sent, my_backlog
+        self.safe_upto = max(self.safe_upto, min(self.last_aru, aru))
+        assert self.released <= self.safe_upto <= self.my_aru, "P6: released <= safe_upto <= my_aru"
+        self.last_aru = aru
+        stamp = 0
+        if self.stamps:
+            stamp = self.clock
+            self.clock += 1
+        return Visit(
+            resent,
+            new,
+            Token(
+                self.id, self.next, token.token_seq + 1, seq, aru, aru_id, tuple(rest), fcc, backlog, room, room_id,
+                exchange is not None and exchange.flag(token.retrans_flg), stamp,
+            ),
+        )  # fmt: skip
+
+    def _resend(self, rtr: tuple[int, ...], allowed: int) -> tuple[list[Held], list[int]]:
+        """Step 3: what I hold of the requests, up to the allowance; and the rest."""
+        resent: list[Held] = []
+        rest: list[int] = []
+        for seq in rtr:
+            held = self.store.get(seq) if len(resent) < allowed else None
+            if held is not None:
+                resent.append(held)
+            elif seq > self.released:  # D2
+                rest.append(seq)
+        return resent, rest
+
+    def _number(self, source: Source, n: int, seq: int) -> list[Held]:
+        """Step 4: the next n frames get their numbers; my own copy is kept at once."""
+        if n <= 0:
+            return []
+        new: list[Held] = []
+        store, contiguous = self.store, self.my_aru == seq
+        for item in source.take(n):
+            seq += 1
+            assert seq not in store, "P2: a number names one frame"
+            data: Held
+            if type(item) is Frame:
+                data = Data(self.id, seq, item, self._stamp(), self.source) if self.stamps else Data(self.id, seq, item)
+            elif type(item) is Data:
+                data = Recovered(self.id, seq, item)
+            else:
+                assert type(item) is Stamped
+                data = Data(self.id, seq, item.frame, item.stamp, item.source)
+            store[seq] = data
+            new.append(data)
+        self.high = max(self.high, seq)
+        if contiguous:
+            self.my_aru = seq
+        return new
+
+    def _stamp(self) -> int:
+        self.clock += 1
+        return self.clock - 1
+
+    def _ask(self, rest: list[int], seq_in: int) -> None:
+        """Step 5: my holes join the requests, ascending, without repetition, up to the bound."""
+        upto = seq_in
+        if self.lag:
+            upto = min(upto, self.lag[0])  # D3
+            self.lag.append(seq_in)
+        room = self.limits.rtr_max - len(rest)
+        asked = set(rest)
+        store = self.store
+        for seq in range(self.my_aru + 1, upto + 1):
+            if room <= 0:
+                return
+            if seq not in store and seq not in asked:
+                rest.append(seq)
+                room -= 1
+
+    def _mark(self, token: Token, seq: int) -> tuple[int, MemberId | None]:
+        """Step 6: only the one who lowered aru raises it; with nobody named it runs along with seq (D1)."""
+        if self.my_aru < token.aru or token.aru_id == self.me or token.aru_id is None:
+            return self.my_aru, None if self.my_aru == seq else self.me
+        return token.aru, token.aru_id
+
+    # -------------------------------------------------------------------------------------------------------- deliver
+
+    def deliver(self) -> list[Held]:
+        """Frames that go up now, in order; safe ones, and all behind them, wait until they are safe."""
+        out: list[Held] = []
+        seq, last, store = self.delivered, self.my_aru, self.store
+        bound = self.safe_upto if self.hold_safe else last
+        while seq < last:
+            held = store[seq + 1]
+            if seq >= bound and type(held) is Data and held.frame.service == SAFE:
+                break
+            seq += 1
+            out.append(held)
+        self.delivered = seq
+        return out
+
+    def release(self) -> None:
+        """Forget what is safe and delivered, never what is merely delivered."""
+        upto = min(self.safe_upto, self.delivered)
+        seq, pop = self.released, self.store.pop
+        while seq < upto:
+            seq += 1
+            pop(seq)
+        self.released = seq

@@ -69,6 +69,7 @@ class Recorder:
         self._originating: _Pieces | None = None
         self._receiving: dict[tuple[int, int], _Pieces] = {}
         self._append = sink.append
+        self._fast: Callable[..., None] | None = getattr(sink, "deliver", None)  # the commonest row, without a Row
         self._rows: dict[type, Callable[[int, int, Any], None]] = {}
         if self.level >= Level.DELIVER:
             self._rows |= {Up: self._up, Originate: self._originate, Refuse: self._refuse}
@@ -137,11 +138,18 @@ class Recorder:
         detail = self._altered(batch) if self.expected is not None else None
         self.index += 1
         self.position = position + count
+        digest = frame_digest(batch.lengths, batch.data)
+        if self._fast is not None and detail is None and seq is not None and not batch.groups and not event.certainty:
+            self._fast(
+                self.index, time_ns, now_ns, batch.sender, batch.incarnation, batch.counter, count, digest, position,
+                event.epoch, event.seq, event.ring, batch.service, seq, rep, kind,
+            )  # fmt: skip
+            return
         self._append(
             Row(
                 self.member, self.incarnation, self.index, time_ns, now_ns, _DELIVER,
-                batch.sender, batch.incarnation, batch.counter, count, frame_digest(batch.lengths, batch.data),
-                position, event.epoch, event.seq, event.ring, int(batch.service), batch.groups or None,
+                batch.sender, batch.incarnation, batch.counter, count, digest, position,
+                event.epoch, event.seq, event.ring, int(batch.service), batch.groups or None,
                 seq, rep, kind, None, None, None, None, event.certainty, detail,
             )
         )  # fmt: skip

@@ -41,7 +41,8 @@ class Stability(Generic[T]):
         buffer = self.buffer
         for q, (old, new) in enumerate(zip(self.stable, stable, strict=True)):
             for k in range(old + 1, new + 1):
-                if buffer.pop((q, k), None) is not None:
+                if (q, k) in buffer:
+                    del buffer[q, k]
                     released.append((q, k))
         self.stable = stable
         return released

@@ -325,7 +325,7 @@ class Link(Layer):
         waits = ""
         if gaps:
             (q, k), *_ = gaps
-            waits = f"message {k} of member {self.members[q]}, asked for again"
+            waits = f"message {k} of member {self.members[q]}, which is missing"
         elif self.stability.buffer:
             waits = f"acknowledgements of members {lagging}"
         return {

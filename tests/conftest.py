@@ -1,0 +1,9 @@
+"""Options shared by all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write the expected side of text scripts anew")

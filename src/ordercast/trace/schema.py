@@ -122,3 +122,13 @@ class Header(Struct):
     clock_offsets_ns: dict[str, int] = {}
     scenario: dict[str, Any] | None = None
     schema: int = SCHEMA_VERSION
+
+
+class Traffic(Struct, frozen=True):
+    """What a driver counted over one incarnation: `detail["traffic"]` of its end row.  `measure` reads it."""
+
+    transmitted: int = 0  # datagrams handed to the network; one for a multicast, one per receiver of a unicast fan-out
+    transmitted_bytes: int = 0  # their payloads, our own header included
+    received: int = 0
+    received_bytes: int = 0
+    delivered_bytes: int = 0  # of the messages given to the application

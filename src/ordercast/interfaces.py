@@ -1,0 +1,75 @@
+"""What this machine's network looks like: interfaces, their addresses and sizes, and whose namespace we are in."""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import os
+import re
+import socket
+import struct
+from pathlib import Path
+
+_SIOCGIFADDR = 0x8915
+_FIRST_NAMESPACE = 0xEFFFFFF9  # number of the host's network namespace, fixed since Linux 6.18
+ETHERNET_MTU = 1500
+
+
+def addresses() -> dict[str, str]:
+    """Interface name -> its first IPv4 address; interfaces without one are left out."""
+    found: dict[str, str] = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            request = struct.pack("256s", name.encode()[:15])
+            try:
+                answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+            except OSError:
+                continue
+            found[name] = socket.inet_ntoa(answer[20:24])
+    return found
+
+
+def address_of(interface: str) -> str | None:
+    """The IPv4 address of an interface given by name or by that address; None if there is no such thing here."""
+    known = addresses()
+    if interface in known:
+        return known[interface]
+    return interface if is_local(interface) else None
+
+
+def mtu_of(interface: str) -> int:
+    """Its largest packet; Ethernet's where it cannot be known here."""
+    name = next((name for name, address in addresses().items() if interface in (name, address)), interface)
+    try:
+        return int((Path("/sys/class/net") / name / "mtu").read_text())
+    except (OSError, ValueError):
+        return ETHERNET_MTU
+
+
+def is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.IPv4Address(address).is_loopback
+    except ValueError:
+        return address == "lo"
+
+
+def is_local(address: str) -> bool:
+    """Can a socket of this machine have this address?"""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
+def in_own_namespace() -> bool:
+    """Are we in a network namespace other than the host's?  In doubt: no."""
+    try:
+        own = os.stat("/proc/self/ns/net").st_ino
+        version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+        if version and (int(version[1]), int(version[2])) >= (6, 18):
+            return own != _FIRST_NAMESPACE
+        return own != os.stat("/proc/1/ns/net").st_ino
+    except OSError:
+        return False

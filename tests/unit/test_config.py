@@ -1,0 +1,499 @@
+"""Every way a configuration can be wrong gets one sentence, and all of them at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Struct, structs
+
+from ordercast import config, interfaces, registry, toml_input
+from ordercast.config import GroupConfig, Member, Net, TraceConfig, dump, load, make
+from ordercast.errors import ConfigError, UsageError
+
+GOOD = """\
+group = "demo"
+protocol = "token_site"
+insecure = true
+
+[[member]]
+id = 1
+address = "127.0.0.1:7401"
+
+[[member]]
+id = 2
+address = "127.0.0.1:7402"
+"""
+
+
+@pytest.fixture(autouse=True)
+def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge as in the host's own namespace, wherever the tests run."""
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: False)
+
+
+def write(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "group.toml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def faults(path: Path, me: int | None = None, **environ: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        load(path, me, environ)
+    assert isinstance(caught.value, UsageError)
+    for sentence in caught.value.faults:
+        assert "\n" not in sentence and len(sentence) < 300
+    return caught.value.faults
+
+
+# ------------------------------------------------------------------------------------------------------------- good
+
+
+def test_defaults_on_loopback(tmp_path: Path) -> None:
+    got = load(write(tmp_path, GOOD), 1, {})
+    assert got.members == (Member(1, "127.0.0.1", 7401), Member(2, "127.0.0.1", 7402)) and got.ids == (1, 2)
+    assert (got.timeout_ms, got.datagram_bytes) == (200, 60_000) and got.timeout_ns == 200_000_000
+    assert got.net == Net("multicast", config.MULTICAST_ADDRESS, 7400, "127.0.0.1")
+    assert got.trace == TraceConfig("deliver", "trace") and got.trace_path == tmp_path / "trace"
+    assert got.state_path(2) == tmp_path / "state" / "member-2"
+    assert got.partition == "evs-all-continue" and got.insecure
+    assert got.options == registry.get("token_site").options()
+    assert got.member(2).port == 7402
+
+
+def test_defaults_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
+    monkeypatch.setattr(interfaces, "mtu_of", lambda name: 1500)
+    text = (
+        GOOD.replace("127.0.0.1:7401", "10.9.0.1").replace("127.0.0.1:7402", "10.9.0.2") + '[net]\nmode = "unicast"\n'
+    )
+    got = load(write(tmp_path, text), None, {})
+    assert (got.timeout_ms, got.datagram_bytes) == (1000, 1472)
+    assert got.members == (Member(1, "10.9.0.1", 7400), Member(2, "10.9.0.2", 7400))
+
+
+def test_everything_given(tmp_path: Path) -> None:
+    text = """\
+group = "größe"
+timeout_ms = 300
+datagram_bytes = 9000
+state_dir = "s"
+partition = "evs-all-continue"
+insecure = true
+net = { mode = "multicast", address = "239.1.2.3", port = 9000, interface = "lo" }
+trace.level = "record"
+trace.dir = "t"
+[options]
+tickets_at_once = false
+[[member]]
+id = 7
+address = "127.0.0.7"
+[[member]]
+id = 3
+address = "127.0.0.3"
+"""
+    got = load(write(tmp_path, text), 7, {})
+    assert got.members == (Member(3, "127.0.0.3", 9000), Member(7, "127.0.0.7", 9000))
+    assert got.net == Net("multicast", "239.1.2.3", 9000, "127.0.0.1")
+    assert got.trace == TraceConfig("record", "t") and got.options.tickets_at_once is False
+    assert load(write(tmp_path, dump(got)), 7, {}) == got
+
+
+def test_from_python(tmp_path: Path) -> None:
+    data = {"group": "g", "insecure": True, "member": [{"id": 1, "address": "127.0.0.1:7401"}]}
+    assert make(data, base=tmp_path).ids == (1,)
+    with pytest.raises(ConfigError, match=r"configuration: timeout_ms: 0: expected a whole number from 1"):
+        make(data | {"timeout_ms": 0})
+
+
+# -------------------------------------------------------------------------------------------------------- the file
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    assert faults(tmp_path / "none.toml") == [f"{tmp_path}/none.toml: cannot be read: No such file or directory"]
+
+
+def test_directory(tmp_path: Path) -> None:
+    assert "is a directory" in faults(tmp_path)[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"# only a comment\n\n", "is empty"),
+        (b"\xef\xbb\xbf" + GOOD.encode(), "byte order mark"),
+        (GOOD.encode("utf-16"), "byte order mark"),
+        (b'insecure = true\ngroup = "gr\xfc\xdfe"\n', "line 2: byte 0xfc is not UTF-8"),
+        (b"group = demo\n", "not valid TOML"),
+        (b'group = "a"\n\nprotocol\n', "line 3"),
+        (b'group = "a"\ngroup = "b"\n', "line 2"),
+        (b'group = "a\n', "line 1"),
+        (b"timeout_ms = " + b"9" * 5000, "not valid TOML"),
+        (b"x = " + b"[" * 100_000, "not valid TOML"),
+        (b"\x00", "not valid TOML"),
+        (b"#" * (toml_input.FILE_BYTES_MAX + 1), "larger than"),
+    ],
+)
+def test_files_that_are_no_configuration(tmp_path: Path, content: bytes, said: str) -> None:
+    path = write(tmp_path, content)
+    (sentence,) = faults(path)
+    assert sentence.startswith(f"{path}: ") and said in sentence
+
+
+def test_special_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "not a regular file" in faults(tmp_path / "pipe")[0]
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert "cannot be read" in faults(tmp_path / "loop")[0]
+    assert "not a directory" in faults(write(tmp_path, GOOD) / "below")[0].lower()
+    assert "cannot be read" in faults(Path("a\0b"))[0]
+
+
+# ------------------------------------------------------------------------------------------------------------- keys
+
+HEAD = 'group = "demo"\ninsecure = true\n'
+MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\naddress = "127.0.0.1:7402"\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("timeout_ms = 0", "line 3: timeout_ms: 0: expected a whole number from 1 to"),
+        ("timeout_ms = -5", "timeout_ms: -5: expected"),
+        ("timeout_ms = 0.5", "timeout_ms: 0.5: expected"),
+        ("timeout_ms = true", "timeout_ms: true: expected"),
+        ('timeout_ms = "200"', "timeout_ms: 200: expected"),
+        ("timeout_ms = 99999999999", "timeout_ms: 99999999999: expected"),
+        ("timeout_ms = []", "timeout_ms: an array: expected"),
+        ("timeout_ms = 1979-05-27", "timeout_ms: a date: expected"),
+        ("timeoutms = 200", "unknown key timeoutms; did you mean timeout_ms?"),
+        ("xyzzy = 1", "unknown key xyzzy"),
+        ("datagram_bytes = 575", "datagram_bytes: 575: expected a whole number from 576 to 65507"),
+        ("datagram_bytes = 65508", "datagram_bytes: 65508: expected"),
+        ('protocol = "token_sit"', "did you mean token_site?"),
+        ('protocol = "paxos"', "protocol: paxos: expected one of"),
+        ("protocol = 5", "protocol: 5: expected a string"),
+        ('partition = "primary-majority"', "not built yet: expected evs-all-continue"),
+        ('partition = "split"', "partition: split: expected evs-all-continue"),
+        ('state_dir = ""', "state_dir: '': expected the name of a directory"),
+        ('state_dir = "a\\nb"', "state_dir"),
+        ('state_dir = "/dev/null"', "state_dir: /dev/null: is not a directory"),
+        ("net = 5", "net: a whole number: expected a table"),
+        ('net.mode = "broadcast"', "net.mode: broadcast: expected multicast or unicast"),
+        ('net.mod = "unicast"', "net.mod: unknown key mod; did you mean mode?"),
+        ("net.port = 0", "net.port: 0: expected a whole number from 1 to 65535"),
+        ("net.port = 70000", "net.port: 70000: expected"),
+        ('net.address = "10.0.0.1"', "net.address: 10.0.0.1: expected an IPv4 multicast address"),
+        ('net.address = "224.0.0.1"', "net.address: 224.0.0.1: expected"),
+        ('net.address = "ff02::1"', "net.address: ff02::1: IPv6 is not supported"),
+        ('net.address = "here"', "net.address: here: expected an IPv4 address"),
+        ('net = {mode = "unicast", address = "239.1.1.1"}', "net.address: is a multicast group"),
+        ('net.interface = "eth99"', "net.interface: eth99: no such interface"),
+        ('net.interface = "203.0.113.7"', "net.interface: 203.0.113.7: not an address of this machine"),
+        ('net.interface = "::1"', "net.interface: ::1: IPv6 is not supported"),
+        ("trace = []", "trace: an array: expected a table"),
+        ('trace.level = "loud"', "trace.level: loud: expected one of off, deliver, full, record"),
+        ('trace.dir = "/dev/null"', "trace.dir: /dev/null: is not a directory"),
+        ('trace.lvl = "off"', "did you mean level?"),
+        ("options = 5", "options: a whole number: expected a table"),
+        ("options.tickets_at_onc = true", "did you mean tickets_at_once?"),
+        ("options.tickets_at_once = 3", "options.tickets_at_once: 3: expected bool, got int"),
+    ],
+)
+def test_bad_keys(tmp_path: Path, line: str, said: str) -> None:
+    (sentence,) = faults(write(tmp_path, f"{HEAD}{line}\n{MEMBERS}"))
+    assert said in sentence
+    assert sentence.startswith(f"{tmp_path}/group.toml: line 3: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('group = ""', "group: '': expected a printable name"),
+        (f'group = "{"x" * 65}"', "expected a printable name of 1 to 64 bytes"),
+        ('group = "a\\u0007"', "group"),
+        ("group = 1", "group: 1: expected a string"),
+        ("", "group: is missing: expected a name"),
+    ],
+)
+def test_bad_group(tmp_path: Path, line: str, said: str) -> None:
+    (sentence,) = faults(write(tmp_path, f"{line}\ninsecure = true\n{MEMBERS}"))
+    assert said in sentence
+
+
+ONE = '[[member]]\nid = 1\naddress = "127.0.0.1"\n'
+MANY = "".join(f'[[member]]\nid = {i}\naddress = "127.0.0.1:{i}"\n' for i in range(1, 66))
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ("", "member: is missing"),
+        ("member = []\n", "member: an array: expected one [[member]]"),
+        ("member = 4\n", "member: a whole number: expected one [[member]]"),
+        ("member = [4]\n", "member[1]: a whole number: expected a table"),
+        ('[[member]]\naddress = "127.0.0.1"\n', "line 3: member[1].id: is missing"),
+        ("[[member]]\nid = 1\n", "line 3: member[1].address: is missing"),
+        ('[[member]]\nid = 0\naddress = "127.0.0.1"\n', "line 4: member[1].id: 0: expected"),
+        ('[[member]]\nid = 4294967296\naddress = "127.0.0.1"\n', "member[1].id: 4294967296: expected"),
+        ('[[member]]\nid = "one"\naddress = "127.0.0.1"\n', "member[1].id: one: expected"),
+        ('[[member]]\nid = 1\naddress = "localhost"\n', "line 5: member[1].address: localhost: expected an IPv4"),
+        ('[[member]]\nid = 1\naddress = "127.0.0.1:0"\n', "expected a port from 1 to 65535"),
+        ('[[member]]\nid = 1\naddress = "127.0.0.1:70000"\n', "expected a port"),
+        ('[[member]]\nid = 1\naddress = "127.0.0.1:"\n', "expected a port"),
+        ('[[member]]\nid = 1\naddress = ":7400"\n', "expected an IPv4 address"),
+        ('[[member]]\nid = 1\naddress = "::1"\n', "IPv6 is not supported"),
+        ('[[member]]\nid = 1\naddress = "[fe80::1%eth0]"\n', "IPv6 is not supported"),
+        ('[[member]]\nid = 1\naddress = "239.1.1.1"\n', "expected the address of one machine"),
+        ('[[member]]\nid = 1\naddress = "0.0.0.0"\n', "expected the address of one machine"),
+        ("[[member]]\nid = 1\naddress = 7400\n", "member[1].address: 7400: expected a string"),
+        ('[[member]]\nid = 1\naddress = "127.0.0.1"\nadress = 1\n', "did you mean address?"),
+        (ONE + '[[member]]\nid = 1\naddress = "127.0.0.2"\n', "line 7: member[2].id: 1"),
+        (ONE + '[[member]]\nid = 2\naddress = "127.0.0.1:7400"\n', "give each its own"),
+        (MANY, "65 members: expected at most 64"),
+    ],
+)
+def test_bad_members(tmp_path: Path, members: str, said: str) -> None:
+    (sentence,) = faults(write(tmp_path, HEAD + members))
+    assert said in sentence
+
+
+def test_own_id(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    assert faults(path, 3) == [f"{path}: member 3 is not listed: expected one of 1, 2"]
+
+
+def test_own_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
+    path = write(tmp_path, GOOD.replace("127.0.0.1:7402", "203.0.113.9") + '[net]\nmode = "unicast"\n')
+    assert "member 2: 203.0.113.9 is not an address of this machine" in faults(path, 2)[0]
+    assert load(path, 1, {}).ids == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "insecure: datagrams are not sealed yet: expected insecure = true"),
+        ("insecure = false", "insecure: datagrams are not sealed yet"),
+        ('insecure = "true"', "insecure: true: expected true or false"),
+        ("insecure = 1", "insecure: 1: expected true or false"),
+    ],
+)
+def test_insecure_must_be_said(tmp_path: Path, line: str, said: str) -> None:
+    (sentence,) = faults(write(tmp_path, f'group = "g"\n{line}\n{MEMBERS}'))
+    assert said in sentence
+
+
+def test_insecure_only_on_loopback_or_in_a_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, GOOD.replace("127.0.0.1:7402", "192.0.2.7") + '[net]\nmode = "unicast"\n')
+    (sentence,) = faults(path)
+    assert "insecure: member 2 at 192.0.2.7: expected 127.0.0.0/8, or a network namespace" in sentence
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
+    assert load(path, None, {}).member(2).address == "192.0.2.7"
+
+
+def test_insecure_interface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "address_of", lambda name: "10.0.0.1")
+    (sentence,) = faults(write(tmp_path, GOOD + '[net]\ninterface = "eth0"\n'))
+    assert "insecure: interface 10.0.0.1" in sentence
+
+
+def test_multicast_needs_an_interface_beyond_loopback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
+    path = write(tmp_path, GOOD.replace("127.0.0.1:7402", "192.0.2.7"))
+    (sentence,) = faults(path)
+    assert "net.interface: is missing" in sentence
+
+
+def test_all_faults_at_once(tmp_path: Path) -> None:
+    text = """\
+grop = "demo"
+protocol = "nope"
+timeout_ms = 0
+datagram_bytes = 1
+partition = "x"
+[net]
+mode = "x"
+port = 0
+[trace]
+level = "x"
+[[member]]
+id = 1
+address = "10.0.0.1"
+[[member]]
+id = 1
+address = "x"
+"""
+    found = faults(write(tmp_path, text), 4)
+    places = ["group", "protocol", "timeout_ms", "datagram_bytes", "partition", "net.mode", "net.port", "trace.level"]
+    for place in [*places, "member[2].id", "member[2].address", "insecure", "member 4", "did you mean group?"]:
+        assert any(place in sentence for sentence in found), place
+
+
+# ----------------------------------------------------------------------------------------------------- environment
+
+
+def test_environment_adds(tmp_path: Path) -> None:
+    got = load(
+        write(tmp_path, GOOD), None, {"ORDERCAST_TIMEOUT_MS": "350", "ORDERCAST_NET_PORT": "9100", "PATH": "/bin"}
+    )
+    assert got.timeout_ms == 350 and got.net.port == 9100
+
+
+def test_environment_may_repeat_the_file(tmp_path: Path) -> None:
+    environ = {"ORDERCAST_GROUP": "demo", "ORDERCAST_INSECURE": "true"}
+    assert load(write(tmp_path, GOOD), None, environ).group == "demo"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("ORDERCAST_GROUP", "other", "line 1: group: demo here but other in ORDERCAST_GROUP: remove one"),
+        ("ORDERCAST_INSECURE", "false", "line 3: insecure: true here but false in ORDERCAST_INSECURE"),
+        ("ORDERCAST_TIMEOUT_MS", "0", "environment: ORDERCAST_TIMEOUT_MS: 0: expected a whole number from 1"),
+        ("ORDERCAST_TIMEOUT_MS", "soon", "environment: ORDERCAST_TIMEOUT_MS: soon: expected a whole number"),
+        ("ORDERCAST_TIMEOUT_MS", "", "environment: ORDERCAST_TIMEOUT_MS: '': expected a whole number"),
+        ("ORDERCAST_NET_PORT", "70000", "environment: ORDERCAST_NET_PORT: 70000: expected"),
+        ("ORDERCAST_TRACE_LEVEL", "loud", "environment: ORDERCAST_TRACE_LEVEL: loud: expected one of off"),
+        ("ORDERCAST_TIMEOUT", "3", "unknown variable ORDERCAST_TIMEOUT; did you mean ORDERCAST_TIMEOUT_MS?"),
+    ],
+)
+def test_environment_faults(tmp_path: Path, name: str, value: str, said: str) -> None:
+    (sentence,) = faults(write(tmp_path, GOOD), **{name: value})
+    assert said in sentence
+
+
+def test_environment_and_a_table_that_is_none(tmp_path: Path) -> None:
+    (sentence,) = faults(write(tmp_path, HEAD + "net = 5\n" + MEMBERS), ORDERCAST_NET_PORT="7000")
+    assert "expected a table" in sentence
+
+
+# --------------------------------------------------------------------------------------------- options of protocols
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    window: Annotated[int, Meta(ge=1, le=9)]
+    ratio: float = 0.5
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.ratio * 10 < self.window:
+            raise ValueError("ratio x 10 must reach window")
+
+
+@pytest.fixture
+def with_options() -> object:
+    registry.register(structs.replace(registry.get("token_site"), name="opts", options=Options))
+    yield
+    registry.unregister("opts")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, ["options.window: is missing: opts needs it"]),
+        ({"window": 0}, ["options.window: 0: expected int >= 1"]),
+        ({"window": "x", "ratio": "y", "z": 1}, ["options.window: x", "options.ratio: y", "unknown key z"]),
+        ({"window": 9}, ["options: ratio x 10 must reach window"]),
+        ({"window": 1, "names": [1]}, ["options.names: an array: expected str, got int"]),
+    ],
+)
+def test_options_of_a_protocol(with_options: object, options: dict[str, object], said: list[str]) -> None:
+    data = {"group": "g", "insecure": True, "protocol": "opts", "member": [{"id": 1, "address": "127.0.0.1"}]}
+    with pytest.raises(ConfigError) as caught:
+        make(data | {"options": options})
+    assert len(caught.value.faults) == len(said)
+    for sentence, part in zip(caught.value.faults, said, strict=True):
+        assert part in sentence
+
+
+def test_options_survive_the_file(with_options: object, tmp_path: Path) -> None:
+    data = {"group": "g", "insecure": True, "protocol": "opts", "member": [{"id": 1, "address": "127.0.0.1"}]}
+    got = make(data | {"options": {"window": 3, "names": ["a", 'b"c']}}, base=tmp_path)
+    assert load(write(tmp_path, dump(got)), None, {}) == got
+
+
+# ---------------------------------------------------------------------------------------------------------- any input
+
+_words = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=15)
+
+
+@given(
+    group=_words,
+    state=_words.filter(lambda name: name not in ("trace",)),
+    mode=st.sampled_from(["multicast", "unicast"]),
+    level=st.sampled_from(config.LEVELS),
+    ids=st.lists(st.integers(1, 2**32 - 1), min_size=1, max_size=8, unique=True),
+    timeout=st.integers(1, 600_000),
+    datagram=st.integers(576, 65_507),
+    at_once=st.booleans(),
+)
+def test_dump_then_load_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, group: str, state: str, mode: str, level: str, ids: list[int],
+    timeout: int, datagram: int, at_once: bool,
+) -> None:  # fmt: skip
+    base = tmp_path_factory.getbasetemp()
+    data = {
+        "group": group, "protocol": "token_site", "insecure": True, "timeout_ms": timeout, "datagram_bytes": datagram,
+        "state_dir": f"state-{state}", "net": {"mode": mode}, "trace": {"level": level},
+        "options": {"tickets_at_once": at_once},
+        "member": [{"id": id, "address": f"127.0.0.1:{7000 + k}"} for k, id in enumerate(ids)],
+    }  # fmt: skip
+    got = make(data, base=base)
+    again = load(write(base, dump(got)), None, {})
+    assert isinstance(again, GroupConfig) and again == got
+
+
+@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = write(tmp_path_factory.getbasetemp(), content)
+    with pytest.raises(ConfigError):
+        load(path, None, {})
+
+
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+_keys = st.sampled_from(
+    [
+        "group",
+        "protocol",
+        "net",
+        "member",
+        "trace",
+        "options",
+        "insecure",
+        "timeout_ms",
+        "datagram_bytes",
+        "state_dir",
+        "partition",
+        "x",
+    ]
+)
+
+
+@given(st.dictionaries(_keys, _values, max_size=6))
+def test_any_values_are_refused_in_words(data: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        make(data)
+
+
+def test_interfaces() -> None:
+    assert interfaces.addresses()["lo"] == "127.0.0.1" == interfaces.address_of("lo")
+    assert interfaces.address_of("127.0.0.9") == "127.0.0.9" and interfaces.address_of("nosuch") is None
+    assert interfaces.mtu_of("127.0.0.1") == interfaces.mtu_of("lo") > 1500
+    assert interfaces.mtu_of("nosuch") == 1500 and interfaces.mtu_of("") == 1500
+    assert (
+        interfaces.is_loopback("127.3.4.5") and interfaces.is_loopback("lo") and not interfaces.is_loopback("10.0.0.1")
+    )
+    assert interfaces.is_local("127.0.0.1") and not interfaces.is_local("203.0.113.7")

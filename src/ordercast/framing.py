@@ -163,7 +163,7 @@ class Inbox:
         """The batch this frame completes, or None."""
         if frame.parts == 1:
             return Batch(
-                frame.sender, frame.incarnation, frame.counter, frame.count, Service(frame.service),
+                frame.sender, frame.incarnation, frame.counter, frame.count, frame.service,
                 frame.lengths, frame.data, frame.groups,
             )  # fmt: skip
         key = (frame.sender, frame.incarnation)
@@ -180,9 +180,7 @@ class Inbox:
         del self._parts[key]
         data = b"".join(f.data for f in parts)
         lengths = array("I", [len(data)]).tobytes()
-        return Batch(
-            frame.sender, frame.incarnation, frame.counter, 1, Service(frame.service), lengths, data, frame.groups
-        )
+        return Batch(frame.sender, frame.incarnation, frame.counter, 1, frame.service, lengths, data, frame.groups)
 
     def reset(self) -> None:
         """A new regular view: fragments of the old one are never completed."""
@@ -236,37 +234,34 @@ class Framing(Layer):
         return ""
 
     def up(self, now: Nanoseconds, event: Event) -> list[Action]:
-        if type(event) is Ordered:
-            actions = self._ordered(event)
-        elif type(event) is ViewChange:
-            if event.view.kind is ViewKind.REGULAR:
-                self.inbox.reset()
-            actions = [Up(event)]
-        elif type(event) is Left:
-            self.leaving = True
-            actions = [Up(event)]
+        kind = type(event)
+        if kind is Ordered:
+            batch = self.inbox.take(event.frame)  # type: ignore[attr-defined]
+            if batch is None:
+                return []
+            actions: list[Action] = [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
         else:
+            if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
+                self.inbox.reset()
+            elif kind is Left:
+                self.leaving = True
             actions = [Up(event)]
-        if self._refused and self.outbox.bytes <= self.bytes_max // 2:
-            self._refused = False
-            actions.append(Up(Room()))
+        if self._refused:
+            actions += self._room()
         return actions
 
-    def _ordered(self, event: Ordered) -> list[Action]:
-        batch = self.inbox.take(event.frame)
-        if batch is None:
-            return []
-        return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]
+    def _room(self) -> list[Action]:
+        if self._refused and self.outbox.bytes <= self.bytes_max // 2:
+            self._refused = False
+            return [Up(Room())]
+        return []
 
     def leave(self, now: Nanoseconds) -> list[Action]:
         self.leaving = True
         return [Down(Leave())]
 
     def drained(self, now: Nanoseconds, net: int) -> list[Action]:
-        if self._refused and self.outbox.bytes <= self.bytes_max // 2:
-            self._refused = False
-            return [Up(Room())]
-        return []
+        return self._room() if self._refused else []
 
     def status(self) -> dict[str, Any]:
         return {

@@ -7,14 +7,14 @@ same step, never re-entrantly, and an upper layer has seen every message that a 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ordercast.contract import (
     Action,
     CancelTimer,
     Down,
+    Event,
     Layer,
     Packet,
     SetTimer,
@@ -24,10 +24,13 @@ from ordercast.contract import (
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission
 
 
+Neighbour = Callable[[Nanoseconds, Event], list[Action]]
+
+
 class Node:
     """A layer with its place in the tree."""
 
-    __slots__ = ("children", "layer", "nets", "parent", "prefix")
+    __slots__ = ("children", "layer", "names", "nets", "parent", "prefix", "tell_down", "tell_up")
 
     def __init__(self, layer: Layer, children: list[Node] | None = None, nets: tuple[NetId, ...] = ()) -> None:
         self.layer = layer
@@ -35,8 +38,12 @@ class Node:
         self.nets = nets if self.children else (nets or (0,))
         self.parent: Node | None = None
         self.prefix = ""
+        self.names: dict[str, str] = {}  # own timer name -> the stack's
+        self.tell_up: Neighbour | None = None
+        self.tell_down: list[Neighbour] = [child.layer.down for child in self.children]
         for child in self.children:
             child.parent = self
+            child.tell_up = layer.up
 
     def walk(self) -> list[Node]:
         """This node and all below it, top first."""
@@ -68,6 +75,8 @@ class Stack:
             for net in node.nets:
                 assert net not in self._net, f"two layers on net {net}"
                 self._net[net] = node
+        self._receive = {net: (node, node.layer.receive) for net, node in self._net.items()}
+        self._drained = {net: _pausing(node) for net, node in self._net.items()}
 
     # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -84,18 +93,17 @@ class Stack:
         return self._run(now, self.top, self.top.layer.submit(now, submission))
 
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int = 0) -> list[Action]:
-        node = self._net[net]
-        return self._run(now, node, node.layer.receive(now, net, source, packet, drops))
+        node, receive = self._receive[net]
+        actions = receive(now, net, source, packet, drops)
+        return self._run(now, node, actions) if actions else actions
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """From the net upwards: every layer on the way may use the pause."""
         out: list[Action] = []
-        node: Node | None = self._net[net]
-        while node is not None:
-            actions = node.layer.drained(now, net)
+        for node, drained in self._drained[net]:
+            actions = drained(now, net)
             if actions:
                 out += self._run(now, node, actions)
-            node = node.parent
         return out
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
@@ -132,37 +140,52 @@ class Stack:
     def _run(self, now: Nanoseconds, node: Node, actions: list[Action]) -> list[Action]:
         out: list[Action] = []
         say = out.append
-        todo: deque[tuple[Node, list[Action]]] | None = None
+        todo: list[Any] = []  # node, actions, node, actions, ...
+        done = 0
         while True:
             for action in actions:
                 kind = type(action)
                 if kind is Up:
-                    parent = node.parent
-                    if parent is None:
+                    if node.tell_up is None:
                         say(action)
                         continue
-                    caused = parent.layer.up(now, action.event)  # type: ignore[attr-defined]
+                    caused = node.tell_up(now, action.event)  # type: ignore[attr-defined]
                     if caused:
-                        if todo is None:
-                            todo = deque()
-                        todo.append((parent, caused))
+                        todo += (node.parent, caused)
                 elif kind is Down:
                     if not node.children:
                         continue  # nothing below: the lowest layer had no use for it
-                    child = node.children[action.child]  # type: ignore[attr-defined]
-                    caused = child.layer.down(now, action.event)  # type: ignore[attr-defined]
+                    child = action.child  # type: ignore[attr-defined]
+                    caused = node.tell_down[child](now, action.event)  # type: ignore[attr-defined]
                     if caused:
-                        if todo is None:
-                            todo = deque()
-                        todo.append((child, caused))
+                        todo += (node.children[child], caused)
                 elif kind is SetTimer:
-                    say(SetTimer(f"{node.prefix}/{action.name}", action.at))  # type: ignore[attr-defined]
+                    say(SetTimer(_name(node, action.name), action.at))  # type: ignore[attr-defined]
                 elif kind is CancelTimer:
-                    say(CancelTimer(f"{node.prefix}/{action.name}"))  # type: ignore[attr-defined]
+                    say(CancelTimer(_name(node, action.name)))  # type: ignore[attr-defined]
                 elif kind is Store:
-                    say(Store(f"{node.prefix}/{action.key}", action.number, action.data))  # type: ignore[attr-defined]
+                    say(Store(_name(node, action.key), action.number, action.data))  # type: ignore[attr-defined]
                 else:
                     say(action)
-            if not todo:
+            if done == len(todo):
                 return out
-            node, actions = todo.popleft()
+            node, actions = todo[done], todo[done + 1]
+            done += 2
+
+
+def _name(node: Node, own: str) -> str:
+    """A layer's own timer name or key as the driver sees it."""
+    name = node.names.get(own)
+    if name is None:
+        name = node.names[own] = f"{node.prefix}/{own}"
+    return name
+
+
+def _pausing(node: Node | None) -> list[tuple[Node, Callable[[Nanoseconds, NetId], list[Action]]]]:
+    """The layers from a net upwards that make use of a pause."""
+    out = []
+    while node is not None:
+        if type(node.layer).drained is not Layer.drained:
+            out.append((node, node.layer.drained))
+        node = node.parent
+    return out

@@ -142,7 +142,7 @@ class Batch(Struct, frozen=True, gc=False):
     incarnation: Incarnation
     counter: int
     count: int
-    service: Service
+    service: int
     lengths: bytes
     data: bytes
     groups: tuple[str, ...] = ()

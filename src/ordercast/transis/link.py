@@ -90,10 +90,11 @@ class Link(Layer):
 
     def window_open(self) -> int:
         """How many more frames this member may originate now."""
-        if self.dirty:
+        limit = min(self.windows) - self.reception.have[self.rank]
+        left = limit + self.stability.stable[self.rank]  # a lower bound while acknowledgements are not yet added up
+        if left <= 0 and self.dirty:
             self._advance()
-        unstable = self.reception.have[self.rank] - self.stability.stable[self.rank]
-        left = min(self.windows) - unstable
+            left = limit + self.stability.stable[self.rank]
         if left <= 0:
             self.closed = True
             return 0
@@ -169,11 +170,11 @@ class Link(Layer):
         out: list[Action] = []
         self.dirty = True
         self.reported += len(inserted)
-        stability, gaps, members = self.stability, self.repair.gaps, self.members
+        insert, gaps, members = self.stability.insert, self.repair.gaps, self.members
         for q, k, item in inserted:
             if gaps:
                 gaps.pop((q, k), None)
-            stability.insert(q, k, item.vec, item)
+            insert(q, k, item.vec, item)
             out.append(Up(Received(members[q], k, item.body, item.vec)))
         if self.status_at is None:
             self.status_at = now + self.status_ns

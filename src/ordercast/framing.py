@@ -33,6 +33,13 @@ from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, MESSAGE_BYTES_MA
 from ordercast.types import Batch, Frame, Identity, Incarnation, MemberId, Nanoseconds, Service, Submission, ViewKind
 
 LENGTH_BYTES = 4  # one entry of the length table
+PACKET_BYTES = 240  # what a datagram's header, its seal and the packet around a frame take at most, without vectors
+VECTOR_BYTES = 10  # per member: one number of a vector
+
+
+def frame_bytes(datagram_bytes: int, members: int) -> int:
+    """The largest frame whose packet fits a datagram; at most 0 if none does."""
+    return datagram_bytes - PACKET_BYTES - VECTOR_BYTES * members
 
 
 class _Open:

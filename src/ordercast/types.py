@@ -64,6 +64,17 @@ class Peer(Struct, frozen=True, order=True, array_like=True, gc=False):
     incarnation: Incarnation
 
 
+class MessageId(Struct, frozen=True, order=True, array_like=True, gc=False):
+    """A message's name for ever: its sender, that sender's life, and its number in it, from 1."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    counter: int
+
+    def __str__(self) -> str:
+        return f"{self.sender}.{self.counter}"
+
+
 class Cause(Struct, frozen=True, gc=False):
     """Why a view came: what happened, to whom, which timer said so, on which evidence."""
 
@@ -133,6 +144,10 @@ class Message(Struct, frozen=True, gc=False):
     data: bytes
     service: Service
     groups: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> MessageId:
+        return MessageId(self.sender, self.incarnation, self.counter)
 
 
 class Batch(Struct, frozen=True, gc=False):

@@ -1,0 +1,1 @@
+"""The live driver: real processes, asyncio, UDP."""

@@ -1,0 +1,429 @@
+"""One running member: calls the core, carries out its actions in order, writes the trace.  Nothing else.
+
+A cycle reads all datagrams that have arrived (at most 1024), hands each to the stack, then says `drained`; so data is
+handled before a token that a core holds until then.  Late timers come after queued packets.  Trace rows are written
+before the datagrams of the same step leave.  What goes up to the application is collected during a cycle and handed
+over at its end, after everything has been forwarded.  All work is per frame, never per message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import msgpack
+
+from ordercast.contract import (
+    ALL,
+    Accepted,
+    Action,
+    CancelTimer,
+    Delivered,
+    Event,
+    Packet,
+    Refuse,
+    SetTimer,
+    Store,
+    Transmit,
+    Up,
+    ViewChange,
+)
+from ordercast.errors import WireError
+from ordercast.limits import DRAIN_DATAGRAMS_MAX
+from ordercast.live.alarm import Alarm
+from ordercast.live.sockets import JOINED_BYTES_MAX, JOINED_MAX, Net, NetPlan
+from ordercast.live.storage import Storage
+from ordercast.registry import ProtocolInfo
+from ordercast.stack import Stack
+from ordercast.trace import record
+from ordercast.trace.recorder import Recorder
+from ordercast.trace.schema import Kind, Level
+from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
+from ordercast.wire import header
+from ordercast.wire.codec import Codec
+
+PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
+INCARNATION_MAX = 2**63 - 1
+UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
+UNREAD_BYTES_MAX = 64 * 2**20
+
+_counter_bytes = struct.Struct("<Q").pack
+_encode_into = msgpack.Encoder().encode_into
+_clock = time.monotonic_ns
+
+
+class Node:
+    """Drives one stack.  `on_events` gets what went up, in order, at the end of each cycle; `on_failure` ends it all."""
+
+    def __init__(
+        self,
+        info: ProtocolInfo,
+        stack: Stack,
+        identity: Identity,
+        plans: Mapping[NetId, NetPlan],
+        storage: Storage,
+        *,
+        on_events: Callable[[list[Event]], None],
+        on_failure: Callable[[BaseException], None],
+        recorder: Recorder | None = None,
+        frame_bytes: int = 1_400,
+    ) -> None:
+        self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
+        self.on_events, self.on_failure = on_events, on_failure
+        self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
+        self._logs = self.recorder is not None and self.recorder.log is not None
+        self.codec = Codec(info.packets)
+        self.drops: Counter[str] = Counter()  # datagrams not used, by reason
+        self.received = 0  # datagrams used
+        self.view: View | None = None
+        self.running = False
+        self.started_ns = 0
+        self._group = header.group_id(identity.group)
+        self._prefix = header.pack(self._group, identity.me, identity.incarnation, 0)[:PREFIX_BYTES]
+        self._peers: dict[bytes, Peer] = {}  # by the prefix of their datagrams
+        self._newest: dict[MemberId, int] = {identity.me: identity.incarnation}  # incarnation heard of each member
+        self._members = frozenset(identity.members)
+        self._counter = 0  # datagrams of this life: the nonce of each
+        self._out = bytearray()  # datagrams that will go out in one send
+        self._timers: dict[str, Nanoseconds] = {}
+        self._events: list[Event] = []
+        self._handing_over = False
+        self._unread_frames = self._unread_bytes = 0
+        self._frame_bytes = frame_bytes
+        self._room_told = -1  # free frames last told to the stack
+        self.nets: dict[NetId, Net] = {}
+        try:
+            for number, plan in plans.items():
+                self.nets[number] = Net(plan, self._prefix, partial(self._unreachable, number))
+        except BaseException:
+            for net in self.nets.values():
+                net.close()
+            raise
+        self._readers = [(n, net, partial(self._datagram, n)) for n, net in self.nets.items()]
+
+    # --------------------------------------------------------------------------------------------------- life cycle
+
+    def start(self, stored: Mapping[str, tuple[int, bytes]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._alarm = Alarm(self._loop, self._alarmed)
+        self.running = True
+        self.started_ns = _clock()
+        for net in self.nets.values():
+            self._loop.add_reader(net.fileno(), self._readable)
+        self._input(record.Started, self.stack.start, self.identity, dict(stored))
+        self._tell_room()
+        self._hand_over()
+
+    def stop(self) -> None:
+        """Close everything at once; to go in good order, call leave() first and wait for Left."""
+        if not self.running:
+            return
+        self.running = False
+        for net in self.nets.values():
+            if not self._loop.is_closed():
+                self._loop.remove_reader(net.fileno())
+            net.close()
+        self._alarm.close()
+
+    def leave(self) -> None:
+        self._input(record.LeaveAsked, self.stack.leave)
+        self._hand_over()
+
+    def _fail(self, why: BaseException) -> None:
+        """A fault in our own code: no message may pass through a member whose state is in doubt."""
+        if self.running:
+            self.stop()
+            self.on_failure(why)
+
+    # -------------------------------------------------------------------------------------------------- application
+
+    def submit(self, submission: Submission) -> Accepted | Refuse | None:
+        """Hand in messages: taken whole (their counters) or refused whole.  None: the core failed."""
+        now = _clock()
+        try:
+            actions = self.stack.submit(now, submission)
+        except Exception as why:
+            self._log(record.Submitted(now, submission.payloads, submission.service, submission.groups), None)
+            self._fail(why)
+            return None
+        if self._logs:
+            self._log(record.Submitted(now, submission.payloads, submission.service, submission.groups), actions)
+        answer: Accepted | Refuse | None = None
+        for action in actions:
+            if type(action) is Refuse:
+                answer = action
+            elif type(action) is Up and type(action.event) is Accepted:
+                answer = action.event
+        self._do(now, actions)
+        self._hand_over()
+        return answer
+
+    def consumed(self, frames: int, size: int) -> None:
+        """The application has read this much of what it was handed."""
+        self._unread_frames -= frames
+        self._unread_bytes -= size
+        self._tell_room()
+
+    @property
+    def unread(self) -> tuple[int, int]:
+        """Frames and bytes that wait for the application."""
+        return self._unread_frames, self._unread_bytes
+
+    def _tell_room(self) -> None:
+        """Tell the stack how much delivery space is free, when that changed by an eighth or reached an end."""
+        by_bytes = (UNREAD_BYTES_MAX - self._unread_bytes) // self._frame_bytes
+        free = max(0, min(UNREAD_FRAMES_MAX - self._unread_frames, by_bytes))
+        told = self._room_told
+        if abs(free - told) < UNREAD_FRAMES_MAX // 8 and (free > 0 or told == 0) and told > 0 or not self.running:
+            return
+        self._room_told = free
+        self._input(record.RoomGiven, self.stack.room, free)
+
+    def _hand_over(self) -> None:
+        """Give the application what went up.  It may submit from inside; what that causes follows."""
+        if self._handing_over:
+            return
+        self._handing_over = True
+        try:
+            while self._events:
+                events, self._events = self._events, []
+                self.on_events(events)
+                self._tell_room()
+        finally:
+            self._handing_over = False
+
+    # ------------------------------------------------------------------------------------------------------- inputs
+
+    def _input(self, kind: Callable[..., Any], call: Callable[..., list[Action]], *args: Any) -> None:
+        """One input of the core; the struct that records it has the same fields as the call has arguments."""
+        now = _clock()
+        try:
+            actions = call(now, *args)
+        except Exception as why:
+            self._log(kind(now, *args), None)
+            self._fail(why)
+            return
+        if self._logs:
+            self._log(kind(now, *args), actions)
+        self._do(now, actions)
+
+    def _log(self, entry: Any, actions: list[Action] | None) -> None:
+        if self._logs and self.recorder is not None:
+            self.recorder.input(entry, actions)
+
+    def _readable(self) -> None:
+        self._read_all()
+        self._hand_over()
+
+    def _read_all(self) -> None:
+        for number, net, handle in self._readers:
+            if self.running and net.read(handle, DRAIN_DATAGRAMS_MAX):
+                self._input(record.Drained, self.stack.drained, number)
+
+    def _datagram(self, number: NetId, datagram: memoryview, drops: int) -> None:
+        """One datagram: check its header, decode its packet, hand it to the stack, carry out what it causes."""
+        if not self.running:
+            return
+        now = _clock()
+        try:
+            peer = self._peers.get(bytes(datagram[:PREFIX_BYTES]))
+            if peer is None:
+                peer, packet = self._stranger(datagram)
+            else:
+                packet = self.codec.decode(datagram[header.HEADER_BYTES :])
+        except WireError as why:
+            self._dropped(now, why)
+            return
+        self.received += 1
+        try:
+            actions = self.stack.receive(now, number, peer, packet, drops)
+        except Exception as why:
+            self._log_received(now, number, peer, drops, datagram, None)
+            self._fail(why)
+            return
+        if self._logs:
+            self._log_received(now, number, peer, drops, datagram, actions)
+        if actions:
+            self._do(now, actions)
+
+    def _stranger(self, datagram: memoryview) -> tuple[Peer, Packet]:
+        """The first datagram of a life: every check, in order; it is remembered only if all of it is well-formed."""
+        head = header.unpack(datagram, self._group)
+        sender, incarnation = head.sender, head.incarnation
+        if sender not in self._members:
+            raise WireError("sender", f"member {sender} is not in this group")
+        if sender == self.identity.me and incarnation == self.identity.incarnation and not self.info.hears_self:
+            raise WireError("own")
+        if incarnation > INCARNATION_MAX:
+            raise WireError("incarnation", str(incarnation))
+        newest = self._newest.get(sender, 0)
+        if incarnation < newest:
+            raise WireError("earlier incarnation", f"member {sender}")
+        if sender == self.identity.me and incarnation > newest:
+            raise WireError("second claimant", f"another process says it is member {sender}")
+        packet = self.codec.decode(datagram[header.HEADER_BYTES :])
+        peer = Peer(sender, incarnation)
+        self._newest[sender] = incarnation
+        self._peers = {prefix: old for prefix, old in self._peers.items() if old.id != sender}
+        self._peers[bytes(datagram[:PREFIX_BYTES])] = peer
+        return peer, packet
+
+    def _dropped(self, now: Nanoseconds, why: WireError) -> None:
+        self.drops[why.reason] += 1
+        if self.recorder is not None and why.reason != "own":
+            self.recorder.event(now, now, Kind.DROP, detail={"reason": why.reason, "what": str(why)[:200]})
+
+    def _log_received(
+        self, now: Nanoseconds, net: NetId, peer: Peer, drops: int, datagram: memoryview, actions: list[Action] | None
+    ) -> None:
+        packet = bytes(datagram[header.HEADER_BYTES :])
+        self._log(record.Received(now, net, peer.id, peer.incarnation, drops, packet), actions)
+
+    def _unreachable(self, net: NetId, member: MemberId) -> None:
+        if self.running:
+            self._input(record.Unreachable, self.stack.unreachable, net, member)
+
+    def _alarmed(self) -> None:
+        """Queued packets first, then the timers that are (still) due, the earliest first."""
+        self._read_all()
+        timers = self._timers
+        now = _clock()
+        while self.running and timers:
+            name = min(timers, key=timers.__getitem__)
+            due = timers[name]
+            if due > now:
+                self._alarm.set(due)
+                break
+            del timers[name]
+            self._input(record.Fired, self.stack.timer, name, due)
+        self._hand_over()
+
+    def _stored(self, key: str, number: int, why: str) -> None:
+        if not self.running:
+            return
+        if why:
+            self._input(record.StoreFailed, self.stack.store_failed, key, number, why)
+        else:
+            self._input(record.Stored, self.stack.stored, key, number)
+        self._hand_over()
+
+    # ------------------------------------------------------------------------------------------------------ actions
+
+    def _do(self, now: Nanoseconds, actions: list[Action]) -> None:
+        """Carry out one step.  Consecutive datagrams to everybody on one net leave together."""
+        if self.recorder is not None:
+            self.recorder.actions(now, now, actions)
+        joining: Net | None = None
+        for action in actions:
+            kind = type(action)
+            if kind is Transmit:
+                net = self.nets[action.net]  # type: ignore[attr-defined]
+                if joining is not None and (net is not joining or action.to != ALL):  # type: ignore[attr-defined]
+                    self._flush(joining)
+                    joining = None
+                if action.to == ALL:  # type: ignore[attr-defined]
+                    joining = self._append(net, action.packet, joining)  # type: ignore[attr-defined]
+                else:
+                    out = self._out
+                    self._encode(action.packet)  # type: ignore[attr-defined]
+                    net.send_one(action.to, out)  # type: ignore[attr-defined]
+                    out.clear()
+            elif kind is Up:
+                self._up(action.event)  # type: ignore[attr-defined]
+            elif kind is SetTimer:
+                self._timers[action.name] = action.at  # type: ignore[attr-defined]
+                self._alarm.set(action.at)  # type: ignore[attr-defined]
+            elif kind is CancelTimer:
+                self._timers.pop(action.name, None)  # type: ignore[attr-defined]
+            elif kind is Store:
+                self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
+        if joining is not None:
+            self._flush(joining)
+
+    def _up(self, event: Event) -> None:
+        kind = type(event)
+        if kind is Delivered:
+            self._unread_frames += 1
+            self._unread_bytes += len(event.batch.data)  # type: ignore[attr-defined]
+        elif kind is Accepted:
+            return
+        elif kind is ViewChange:
+            self.view = event.view  # type: ignore[attr-defined]
+        self._events.append(event)
+
+    def _encode(self, packet: Packet) -> int:
+        """Append a datagram to the buffer; returns its size."""
+        out = self._out
+        start = len(out)
+        self._counter += 1
+        out += self._prefix
+        out += _counter_bytes(self._counter)
+        _encode_into(packet, out, -1)
+        return len(out) - start
+
+    def _append(self, net: Net, packet: Packet, joining: Net | None) -> Net | None:
+        """Add a datagram to those that leave together; send what cannot wait.  Returns `net` if something waits."""
+        out = self._out
+        start = len(out)
+        size = self._encode(packet)
+        if joining is None:
+            self._segment = size
+        elif size > self._segment or len(out) > JOINED_BYTES_MAX or start // self._segment >= JOINED_MAX:
+            rest = out[start:]
+            del out[start:]
+            self._flush(net)
+            out += rest
+            self._segment = size
+        elif size < self._segment:  # only the last of a send may be shorter
+            self._flush(net)
+            return None
+        if 2 * self._segment > JOINED_BYTES_MAX:
+            self._flush(net)
+            return None
+        return net
+
+    _segment = 0  # size of the datagrams being joined
+
+    def _flush(self, net: Net) -> None:
+        net.send_all(self._out, self._segment)
+        self._out.clear()
+
+    # ------------------------------------------------------------------------------------------------------- status
+
+    def status(self) -> dict[str, Any]:
+        """Everything a person asks of a running member, in plain words where words help."""
+        now, view = _clock(), self.view
+        layers = self.stack.status()
+        return {
+            "member": self.identity.me,
+            "incarnation": self.identity.incarnation,
+            "group": self.identity.group,
+            "protocol": self.info.name,
+            "uptime_ms": (now - self.started_ns) // 1_000_000,
+            "view": None
+            if view is None
+            else {
+                "id": str(view.id),
+                "kind": view.kind.name.lower(),
+                "members": list(view.members),
+                "cause": str(view.cause),
+                "primary": view.primary,
+            },
+            "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(self._timers.items())},
+            "queues": {"unread_frames": self._unread_frames, "unread_bytes": self._unread_bytes},
+            "datagrams": {
+                "received": self.received,
+                "sent": sum(net.sent["datagrams"] for net in self.nets.values()),
+                "lost_here": sum(net.lost for net in self.nets.values()),
+            },
+            "drops": dict(sorted(self.drops.items())),
+            "waits": [
+                f"{name}: {layer['waits']}" for name, layer in layers.items() if isinstance(layer, dict) and layer.get("waits")
+            ],
+            "layers": layers,
+        }

@@ -1,0 +1,310 @@
+"""The sockets of one member on one net: datagrams out, datagrams in, in as few system calls as the kernel allows.
+
+In multicast mode there are two sockets: one bound to the group's address, which only receives, and one bound to the
+member's own address, which receives unicasts and sends everything.  In unicast mode there is only the second, and a
+datagram to everybody is sent to each member.  Sends may block for a moment when the kernel's buffer is full (that is
+the only back-pressure a UDP socket has); receives never do.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import select
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from ordercast.errors import RunError, UsageError
+from ordercast.limits import RECEIVE_BUFFER_BYTES
+from ordercast.types import MemberId
+
+Address = tuple[str, int]
+Handle = Callable[[memoryview, int], None]  # one datagram and the number this socket lost before it
+Unreachable = Callable[[MemberId], None]
+
+UDP_SEGMENT = 103
+UDP_GRO = 104
+SO_RXQ_OVFL = 40
+SO_ATTACH_FILTER = 26
+IP_RECVERR = 11
+MSG_ERRQUEUE = 0x2000
+_DONTWAIT = socket.MSG_DONTWAIT
+_READ_BYTES = 65_536
+_CONTROL_BYTES = 128
+JOINED_BYTES_MAX = 65_000  # of one send with segmentation offload
+JOINED_MAX = 64
+_SEND_TIMEOUT_US = 5_000
+_U16 = struct.Struct("=H")
+_I32 = struct.Struct("=i")
+_EXTENDED_ERROR = struct.Struct("=IBBBBII")
+
+
+class NetPlan(Struct, frozen=True):
+    """Where one net's traffic goes."""
+
+    me: MemberId
+    addresses: Mapping[MemberId, Address]  # every member's own (unicast) address
+    group: Address | None = None  # the multicast address, or None for unicast fan-out
+    interface: str = "127.0.0.1"  # address of the local interface that multicasts leave through
+    hears_self: bool = False
+
+
+class Net:
+    """One net's sockets.  `prefix` is the beginning of every datagram of our own; the kernel drops what begins so."""
+
+    def __init__(self, plan: NetPlan, prefix: bytes, unreachable: Unreachable) -> None:
+        self.plan = plan
+        self.unreachable = unreachable
+        self.sent: Counter[str] = Counter()  # datagrams, bytes, calls, full, refused
+        self._view = memoryview(bytearray(_READ_BYTES))
+        self._buffers = (self._view,)
+        self._lost: dict[int, int] = {}  # per socket: drops counted by the kernel so far
+        self._filtered = 0  # own datagrams that the kernel dropped for us
+        self._member_at = {address: member for member, address in plan.addresses.items() if member != plan.me}
+        fan_out = [address for member, address in sorted(plan.addresses.items()) if member != plan.me]
+        if plan.hears_self:
+            fan_out.append(plan.addresses[plan.me])
+        self.targets: tuple[Address, ...] = (plan.group,) if plan.group else tuple(fan_out)
+        self._multicast: socket.socket | None = None
+        self._segments = True
+        self._filters = False
+        self._unicast = self._bind(plan.addresses[plan.me])
+        try:
+            self._unicast.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+            self._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, _SEND_TIMEOUT_US))
+            if plan.group:
+                self._multicast = self._join(plan.group, plan.interface)
+                if not plan.hears_self:
+                    self._filters = _drop_own(self._multicast, prefix)
+            self._poll = select.epoll()
+            self._sockets = {s.fileno(): s for s in (self._multicast, self._unicast) if s is not None}
+            for fd in self._sockets:
+                self._poll.register(fd, select.EPOLLIN)
+        except BaseException:
+            self.close()
+            raise
+
+    # -------------------------------------------------------------------------------------------------------- setup
+
+    def _bind(self, address: Address) -> socket.socket:
+        sock = _socket()
+        try:
+            sock.bind(address)
+        except OSError as why:
+            sock.close()
+            raise _bind_error(address, why) from None
+        return sock
+
+    def _join(self, group: Address, interface: str) -> socket.socket:
+        own = socket.inet_aton(interface)
+        sock = _socket()
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(group)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + own)
+            self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, own)
+            self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+        except OSError as why:
+            sock.close()
+            if why.errno in (errno.ENODEV, errno.EADDRNOTAVAIL):
+                raise UsageError(
+                    f"interface {interface}: no interface of this machine has this address; expected a local one"
+                ) from None
+            raise _bind_error(group, why) from None
+        return sock
+
+    def fileno(self) -> int:
+        """One descriptor that is readable when any socket of this net is."""
+        return self._poll.fileno()
+
+    def close(self) -> None:
+        for sock in (self._multicast, self._unicast):
+            if sock is not None:
+                sock.close()
+        poll = getattr(self, "_poll", None)
+        if poll is not None:
+            poll.close()
+
+    # ------------------------------------------------------------------------------------------------------ receive
+
+    def read(self, handle: Handle, limit: int) -> int:
+        """Hand over what has arrived, at most about `limit` datagrams; returns how many there were."""
+        done = 0
+        for fd, events in self._poll.poll(0):
+            if events & select.EPOLLERR:
+                self._read_errors(self._sockets[fd])
+            if done < limit:
+                done += self._read(self._sockets[fd], handle, limit - done)
+        return done
+
+    def _read(self, sock: socket.socket, handle: Handle, limit: int) -> int:
+        receive, buffers, view = sock.recvmsg_into, self._buffers, self._view
+        done = 0
+        while done < limit:
+            try:
+                size, control, _, _ = receive(buffers, _CONTROL_BYTES, _DONTWAIT)
+            except BlockingIOError:
+                break
+            except ConnectionRefusedError:  # an answer to an earlier send: it waits in the error queue
+                self._read_errors(sock)
+                continue
+            drops = segment = 0
+            for _, kind, data in control:
+                if kind == UDP_GRO:
+                    segment = _I32.unpack_from(data)[0]
+                elif kind == SO_RXQ_OVFL:
+                    drops = self._drops(sock, _I32.unpack_from(data)[0] & 0xFFFFFFFF)
+            if segment and segment < size:
+                for start in range(0, size, segment):
+                    handle(view[start : min(start + segment, size)], drops)
+                    drops = 0
+                    done += 1
+            else:
+                handle(view[:size], drops)
+                done += 1
+        return done
+
+    def _drops(self, sock: socket.socket, counted: int) -> int:
+        """New losses of this socket; the kernel's number also holds what our own filter dropped."""
+        fd = sock.fileno()
+        total = counted - (self._filtered & 0xFFFFFFFF) if sock is self._multicast and self._filters else counted
+        new = total - self._lost.get(fd, 0)
+        if new <= 0:
+            return 0
+        self._lost[fd] = total
+        return new
+
+    def _read_errors(self, sock: socket.socket) -> None:
+        """Port unreachable: nobody is there any more."""
+        for _ in range(64):
+            try:
+                _, control, _, target = sock.recvmsg(64, 512, MSG_ERRQUEUE | _DONTWAIT)
+            except OSError:
+                return
+            for _, kind, data in control:
+                if kind == IP_RECVERR and len(data) >= _EXTENDED_ERROR.size:
+                    number = _EXTENDED_ERROR.unpack_from(data)[0]
+                    member = self._member_at.get(target)
+                    if number == errno.ECONNREFUSED and member is not None:
+                        self.unreachable(member)
+
+    # --------------------------------------------------------------------------------------------------------- send
+
+    def send_one(self, member: MemberId, datagram: bytes | bytearray) -> None:
+        address = self.plan.addresses.get(member)
+        if address is not None:
+            self._send(datagram, address)
+            self.sent["datagrams"] += 1
+            self.sent["bytes"] += len(datagram)
+
+    def send_all(self, datagrams: bytes | bytearray | memoryview, segment: int) -> None:
+        """To everybody on the net: one datagram, or several of `segment` bytes each (the last may be shorter)."""
+        size = len(datagrams)
+        count = -(-size // segment)
+        self.sent["datagrams"] += count
+        self.sent["bytes"] += size
+        if count == 1:
+            for address in self.targets:
+                self._send(datagrams, address)
+        else:
+            for address in self.targets:
+                self._send_joined(datagrams, segment, address)
+
+    def _send_joined(self, datagrams: bytes | bytearray | memoryview, segment: int, address: Address) -> None:
+        if self._segments:
+            control = ((socket.IPPROTO_UDP, UDP_SEGMENT, _U16.pack(segment)),)
+            try:
+                self._unicast.sendmsg((datagrams,), control, 0, address)
+                self.sent["calls"] += 1
+                self._filtered += 1
+                return
+            except ConnectionRefusedError:
+                self.sent["refused"] += 1
+            except BlockingIOError:
+                self.sent["full"] += 1
+                return
+            except OSError:
+                self._segments = False  # this kernel or this device cannot; plain datagrams from now on
+        view = memoryview(datagrams)
+        for start in range(0, len(view), segment):
+            self._send(view[start : start + segment], address)
+
+    def _send(self, datagram: bytes | bytearray | memoryview, address: Address) -> None:
+        for _ in range(3):
+            try:
+                self._unicast.sendto(datagram, address)
+            except ConnectionRefusedError:  # about an earlier datagram; this one was not sent
+                self.sent["refused"] += 1
+                continue
+            except BlockingIOError:
+                self.sent["full"] += 1  # lost, as on any network: the protocol repeats it
+            except OSError as why:
+                self.sent[f"error {why.errno}"] += 1  # no route, interface down: lost
+            else:
+                self.sent["calls"] += 1
+                self._filtered += 1
+            return
+
+    @property
+    def joins(self) -> bool:
+        """Whether joined datagrams go out as one call."""
+        return self._segments
+
+    @property
+    def lost(self) -> int:
+        """Datagrams that found a receive buffer full."""
+        return sum(self._lost.values())
+
+
+def _socket() -> socket.socket:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RECEIVE_BUFFER_BYTES)
+    for level, option in ((socket.SOL_SOCKET, SO_RXQ_OVFL), (socket.IPPROTO_UDP, UDP_GRO)):
+        try:
+            sock.setsockopt(level, option, 1)
+        except OSError as why:
+            if why.errno not in (errno.ENOPROTOOPT, errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+    return sock
+
+
+def _drop_own(sock: socket.socket, prefix: bytes) -> bool:
+    """Let the kernel drop our own looped datagrams: a classic packet filter that compares their first words."""
+    assert len(prefix) % 4 == 0
+    words = [int.from_bytes(prefix[k : k + 4], "big") for k in range(0, len(prefix), 4)]
+    program = [(0x20, 0, 0, 8 + 4 * k) for k in range(len(words))]  # load word k behind the UDP header
+    code: list[tuple[int, int, int, int]] = []
+    for k, load in enumerate(program):
+        left = 2 * (len(words) - k - 1)
+        code += [load, (0x15, 0, left + 1, words[k])]  # equal: go on; else: accept
+    code += [(0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]
+    data = b"".join(struct.pack("=HBBI", *line) for line in code)
+    import ctypes
+
+    buffer = ctypes.create_string_buffer(data)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("@HP", len(code), ctypes.addressof(buffer)))
+    except OSError:
+        return False
+    return True
+
+
+def _bind_error(address: Address, why: OSError) -> Exception:
+    host, port = address
+    if why.errno == errno.EADDRINUSE:
+        return UsageError(f"port {port} at {host} is in use by another process; expected a free one")
+    if why.errno == errno.EADDRNOTAVAIL:
+        return UsageError(f"address {host} is not local to this machine; expected the address of an interface here")
+    if why.errno == errno.EACCES:
+        return UsageError(f"port {port} at {host} may not be bound by this user; expected one from 1024 to 65535")
+    return RunError(f"cannot bind {host}:{port}: {os.strerror(why.errno or 0).lower()}")
+
+
+def is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address).is_loopback

@@ -58,7 +58,7 @@ _clock = time.monotonic_ns
 
 
 class Node:
-    """Drives one stack.  `on_events` gets what went up, in order, at the end of each cycle; `on_failure` ends it all."""
+    """Drives one stack.  `on_events` gets what went up, in order, at the end of a cycle; `on_failure` ends it all."""
 
     def __init__(
         self,
@@ -94,8 +94,9 @@ class Node:
         self._events: list[Event] = []
         self._handing_over = False
         self._unread_frames = self._unread_bytes = 0
-        self._frame_bytes = frame_bytes
-        self._room_told = -1  # free frames last told to the stack
+        self.frame_bytes = frame_bytes
+        self._room_step = max(1, min(UNREAD_FRAMES_MAX, UNREAD_BYTES_MAX // frame_bytes) // 8)
+        self._room_told = -UNREAD_FRAMES_MAX  # free frames last told to the stack
         self.nets: dict[NetId, Net] = {}
         try:
             for number, plan in plans.items():
@@ -175,14 +176,14 @@ class Node:
         return self._unread_frames, self._unread_bytes
 
     def _tell_room(self) -> None:
-        """Tell the stack how much delivery space is free, when that changed by an eighth or reached an end."""
-        by_bytes = (UNREAD_BYTES_MAX - self._unread_bytes) // self._frame_bytes
+        """Tell the stack how much delivery space is free, when that changed by an eighth, or to or from nothing."""
+        by_bytes = (UNREAD_BYTES_MAX - self._unread_bytes) // self.frame_bytes
         free = max(0, min(UNREAD_FRAMES_MAX - self._unread_frames, by_bytes))
         told = self._room_told
-        if abs(free - told) < UNREAD_FRAMES_MAX // 8 and (free > 0 or told == 0) and told > 0 or not self.running:
-            return
-        self._room_told = free
-        self._input(record.RoomGiven, self.stack.room, free)
+        if abs(free - told) >= self._room_step or (free == 0) != (told == 0):
+            self._room_told = free
+            if self.running:
+                self._input(record.RoomGiven, self.stack.room, free)
 
     def _hand_over(self) -> None:
         """Give the application what went up.  It may submit from inside; what that causes follows."""
@@ -422,8 +423,6 @@ class Node:
                 "lost_here": sum(net.lost for net in self.nets.values()),
             },
             "drops": dict(sorted(self.drops.items())),
-            "waits": [
-                f"{name}: {layer['waits']}" for name, layer in layers.items() if isinstance(layer, dict) and layer.get("waits")
-            ],
+            "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
             "layers": layers,
         }

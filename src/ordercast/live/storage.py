@@ -33,19 +33,19 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Storage:
-    """`state_dir/member-i/`; with no directory, nothing is kept and every store succeeds (a member without disk)."""
+    """The folder `state_dir/member-i`; without one nothing is kept and every store succeeds (no disk)."""
 
-    def __init__(self, state_dir: Path | None, me: MemberId) -> None:
+    def __init__(self, folder: Path | None, me: MemberId) -> None:
         self.me = me
-        self.dir = None if state_dir is None else state_dir / f"member-{me}"
+        self.dir = folder
         self._lock = -1
         self._thread: ThreadPoolExecutor | None = None
-        if self.dir is not None:
+        if folder is not None:
             try:
-                self.dir.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(parents=True, exist_ok=True)
             except OSError as why:
-                raise UsageError(f"state_dir {self.dir}: cannot be made ({_why(why)}); expected a writable place") from None
-            self._take_lock(self.dir)
+                raise UsageError(f"state_dir {folder}: cannot be made ({_why(why)})") from None
+            self._take_lock(folder)
 
     def _take_lock(self, folder: Path) -> None:
         try:
@@ -55,7 +55,7 @@ class Storage:
             if why.errno in (errno.EWOULDBLOCK, errno.EACCES) and self._lock >= 0:
                 os.close(self._lock)
                 self._lock = -1
-                raise UsageError(f"member {self.me} is already running in {folder}; expected one process per member") from None
+                raise UsageError(f"member {self.me} already runs in {folder}: expected one process each") from None
             raise UsageError(f"state_dir {folder}: not writable ({_why(why)})") from None
 
     # ---------------------------------------------------------------------------------------------- before the start

@@ -1,0 +1,118 @@
+"""From a configuration to a node: identity, stack, sockets' addresses, trace."""
+
+from __future__ import annotations
+
+import platform
+import random
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast import registry
+from ordercast.config import GroupConfig
+from ordercast.contract import Event, Setup
+from ordercast.errors import ConfigError
+from ordercast.framing import frame_bytes
+from ordercast.live.node import Node
+from ordercast.live.sockets import NetPlan
+from ordercast.live.storage import Storage, ring_seq_now
+from ordercast.registry import ProtocolInfo
+from ordercast.trace import record
+from ordercast.trace.recorder import Expected, Recorder
+from ordercast.trace.rows import RowFile
+from ordercast.trace.schema import Header, Level
+from ordercast.types import Identity, MemberId, Service
+from ordercast.version import __version__
+
+FRAME_BYTES_MIN = 64
+
+
+def net_plan(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetPlan:
+    net = config.net
+    return NetPlan(
+        me=me,
+        addresses={member.id: (member.address, member.port) for member in config.members},
+        group=(net.address, net.port) if net.mode == "multicast" else None,
+        interface=net.interface,
+        hears_self=info.hears_self,
+    )
+
+
+def frame_limit(config: GroupConfig) -> int:
+    """The largest frame of this group; a datagram too small for its packets is a fault of the configuration."""
+    size = frame_bytes(config.datagram_bytes, len(config.members))
+    if size < FRAME_BYTES_MIN:
+        least = config.datagram_bytes - size + FRAME_BYTES_MIN
+        what = f"datagram_bytes {config.datagram_bytes}: too small for {len(config.members)} members"
+        raise ConfigError([f"{what}: expected {least} or more"])
+    return size
+
+
+def trace_header(config: GroupConfig, run: str, service: Service, workload: dict[str, Any]) -> Header:
+    """What a live run was."""
+    info = registry.get(config.protocol)
+    return Header(
+        run=run,
+        protocol=config.protocol,
+        service=service.word,
+        members=config.ids,
+        promises=info.promises.get(service.word, ()),
+        level=config.trace.level,
+        live=True,
+        timeout_ns=config.timeout_ns,
+        options=msgspec.to_builtins(config.options),
+        workload=workload,
+        versions={"ordercast": __version__, "python": platform.python_version()},
+    )
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """How a member's trace is written."""
+
+    run: str
+    dir: Path
+    level: Level
+    service: Service
+    workload: dict[str, Any] = {}
+    expected: Expected | None = None
+
+
+def make_node(
+    config: GroupConfig,
+    me: MemberId,
+    on_events: Callable[[list[Event]], None],
+    on_failure: Callable[[BaseException], None],
+    trace: Trace | None = None,
+) -> Node:
+    """A node ready to start.  Everything that can be wrong with the machine shows here, before anything is sent."""
+    info = registry.get(config.protocol)
+    size = frame_limit(config)
+    storage = Storage(config.state_path(me), me)
+    recorder = None
+    try:
+        incarnation = storage.new_incarnation()
+        identity = Identity(me, incarnation, config.ids, config.group, ring_seq_now())
+        setup = Setup(identity, config.timeout_ns, config.options, size, random.Random(secrets.randbits(64)))
+        if trace is not None and trace.level > Level.OFF:
+            recorder = _recorder(config, setup, trace)
+        stack = info.factory(setup)
+        return Node(
+            info, stack, identity, {0: net_plan(config, me, info)}, storage,
+            on_events=on_events, on_failure=on_failure, recorder=recorder, frame_bytes=size,
+        )  # fmt: skip
+    except BaseException:
+        if recorder is not None:
+            recorder.close()
+        storage.close()
+        raise
+
+
+def _recorder(config: GroupConfig, setup: Setup, trace: Trace) -> Recorder:
+    identity = setup.identity
+    head = trace_header(config, trace.run, trace.service, trace.workload)
+    log = record.RecordWriter(trace.dir, record.recorded(head, setup)) if trace.level >= Level.RECORD else None
+    rows = RowFile(trace.dir, head, identity.me, identity.incarnation)
+    return Recorder(rows, identity.me, identity.incarnation, trace.level, trace.expected, log)

@@ -85,12 +85,14 @@ def make_node(
     me: MemberId,
     on_events: Callable[[list[Event]], None],
     on_failure: Callable[[BaseException], None],
+    *,
+    folder: Path | None,
     trace: Trace | None = None,
 ) -> Node:
     """A node ready to start.  Everything that can be wrong with the machine shows here, before anything is sent."""
     info = registry.get(config.protocol)
     size = frame_limit(config)
-    storage = Storage(config.state_path(me), me)
+    storage = Storage(folder, me)
     recorder = None
     try:
         incarnation = storage.new_incarnation()

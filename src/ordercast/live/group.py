@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from array import array
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from heapq import heappop, heappush
@@ -52,12 +53,17 @@ class Receipt(Struct, frozen=True):
 class Group:
     """A member of a group.  Use it as ``async with ordercast.join(...) as group``."""
 
-    def __init__(self, config: GroupConfig, me: MemberId, trace: build.Trace | None = None) -> None:
+    def __init__(
+        self, config: GroupConfig, me: MemberId, *, folder: Path | None = None, trace: build.Trace | None = None
+    ) -> None:
         self.config, self.me = config, me
-        self._trace = trace
+        self._folder, self._trace = folder, trace
         self._node: Node | None = None
         self._queue: deque[BatchEvent] = deque()
         self._reader: asyncio.Future[None] | None = None  # an iterator waits for the queue
+        self._rest: deque[Message] = deque()  # of the frame that is being read message by message
+        self._reading = 0  # bytes of the frame last given out
+        self._since = 0  # messages given out since the event loop last ran
         self._room: deque[asyncio.Future[None]] = deque()  # senders wait for room
         self._own = 0  # last own message delivered here
         self._deliveries: list[tuple[int, int, asyncio.Future[None]]] = []  # heap: wait for own message so-and-so
@@ -72,11 +78,15 @@ class Group:
     async def __aenter__(self) -> Group:
         """Start, and wait for the first view."""
         if self._node is not None or self._end is not None:
-            raise UsageError(f"member {self.me} has already joined {self.config.group}: make a new group object instead")
+            raise UsageError(
+                f"member {self.me} has already joined {self.config.group}: make a new group object instead"
+            )
         loop = asyncio.get_running_loop()
         self._thread, self._process = threading.get_ident(), os.getpid()
         self._in_view, self._gone = loop.create_future(), loop.create_future()
-        self._node = build.make_node(self.config, self.me, self._take, self._failed, self._trace)
+        self._node = build.make_node(
+            self.config, self.me, self._take, self._failed, folder=self._folder, trace=self._trace
+        )
         try:
             self._node.start(self._node.storage.load())
             if self._node.info.views and self.view is None:
@@ -141,9 +151,7 @@ class Group:
 
     # ------------------------------------------------------------------------------------------------------ sending
 
-    async def send(
-        self, data: bytes, service: Service | str | None = None, groups: Iterable[str] = ()
-    ) -> Receipt:
+    async def send(self, data: bytes, service: Service | str | None = None, groups: Iterable[str] = ()) -> Receipt:
         """Queue one message; waits while the send queue is full.  Cancelled, it has queued nothing."""
         return await self.send_batch([data], service, groups)
 
@@ -160,9 +168,7 @@ class Group:
                 self._room.append(waiter)
                 await waiter
 
-    def send_nowait(
-        self, data: bytes, service: Service | str | None = None, groups: Iterable[str] = ()
-    ) -> Receipt:
+    def send_nowait(self, data: bytes, service: Service | str | None = None, groups: Iterable[str] = ()) -> Receipt:
         """Queue one message now or raise Overloaded."""
         return self._submit(self._submission([data], service, groups))
 
@@ -184,7 +190,9 @@ class Group:
         heappush(self._deliveries, (last, id(waiter), waiter))
         await waiter
 
-    def _submission(self, payloads: Iterable[bytes], service: Service | str | None, groups: Iterable[str]) -> Submission:
+    def _submission(
+        self, payloads: Iterable[bytes], service: Service | str | None, groups: Iterable[str]
+    ) -> Submission:
         """Everything that can be wrong with a call, before anything changes."""
         self._check_here("send")
         if isinstance(payloads, (str, bytes, bytearray, memoryview)):
@@ -278,37 +286,64 @@ class Group:
 
     async def batches(self) -> AsyncIterator[BatchEvent]:
         """The cheap form: the messages of a frame at a time (see Batch), and views, in their true order."""
-        self._check_here("batches")
-        queue, node = self._queue, self._node
-        assert node is not None
-        since = 0
         while True:
-            while queue:
-                event = queue.popleft()
-                yield event
-                if type(event) is Batch:
-                    node.consumed(1, len(event.data))
-                    since += event.count
-                    if since >= PAUSE_MESSAGES:
-                        since = 0
-                        await asyncio.sleep(0)
-            if self._over:
-                if isinstance(self._end, RunError):
-                    raise self._end
+            event = await self._next()
+            if event is None:
                 return
-            if self._reader is not None and not self._reader.done():
-                raise UsageError("two iterators read one group: expected one, since messages are given out once")
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
+            yield event
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """Messages and views, one by one, in the order that all members see."""
-        async for event in self.batches():
+        while True:
+            rest = self._rest
+            while rest:
+                yield rest.popleft()
+            event = await self._next()
+            if event is None:
+                return
             if type(event) is Batch:
-                for message in event.messages():
-                    yield message
+                rest.extend(event.messages())
             else:
                 yield event  # type: ignore[misc]
+
+    async def _next(self) -> BatchEvent | None:
+        """The next frame's messages or the next view; None at the end.  What was given out before counts as read."""
+        self._check_here("reading")
+        node, queue = self._node, self._queue
+        assert node is not None
+        if self._rest:
+            return self._unread_rest()
+        if self._reading:
+            node.consumed(1, self._reading)
+            self._reading = 0
+        if self._since >= PAUSE_MESSAGES:
+            self._since = 0
+            await asyncio.sleep(0)
+        while not queue:
+            if self._over:
+                if isinstance(self._end, RunError):
+                    raise self._end
+                return None
+            if self._reader is not None and not self._reader.done():
+                raise UsageError("two tasks read one group: expected one, since each message is given out once")
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        event = queue.popleft()
+        if type(event) is Batch:
+            self._reading = len(event.data) or 1
+            self._since += event.count
+        return event
+
+    def _unread_rest(self) -> Batch:
+        """Somebody stopped in the middle of a frame's messages and goes on with batches."""
+        rest = list(self._rest)
+        self._rest.clear()
+        first, payloads = rest[0], [message.data for message in rest]
+        lengths = array("I", map(len, payloads)).tobytes()
+        data = b"".join(payloads)
+        return Batch(
+            first.sender, first.incarnation, first.counter, len(rest), first.service, lengths, data, first.groups
+        )
 
     # ------------------------------------------------------------------------------------------------------- status
 
@@ -347,8 +382,9 @@ def join(
 ) -> Group:
     """A group to enter with `async with`.
 
-    Either `config` names a group.toml (or is a dict of its shape), or the keywords say what the file would: `members` is
-    a number (all on this machine, ports counted up from `port`), or a mapping of id to address.
+    Either `config` names a group.toml (or is a dict of its shape), or the keywords say what it would: `members` is
+    a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  Without a `state_dir`
+    nothing is kept on disk.
     """
     if config is not None:
         given = (group, members, protocol, port, mode, interface, options, timeout_ms, datagram_bytes, state_dir)
@@ -360,7 +396,7 @@ def join(
             checked = configuration.make(config, me)
         else:
             checked = configuration.load(config, me)
-        return Group(checked, me)
+        return Group(checked, me, folder=checked.state_path(me))
     if group is None or members is None:
         raise UsageError("join: expected a group's name and its members, or config")
     base_port = configuration.PORT if port is None else port
@@ -374,7 +410,8 @@ def join(
         data["options"] = dict(options)
     if state_dir is not None:
         data["state_dir"] = str(state_dir)
-    return Group(configuration.make(data, me), me)
+    checked = configuration.make(data, me)
+    return Group(checked, me, folder=checked.state_path(me) if state_dir is not None else None)
 
 
 def _addresses(members: int | Mapping[int, str] | Iterable[int], port: int) -> dict[int, str]:

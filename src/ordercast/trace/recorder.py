@@ -36,7 +36,8 @@ _OWN_COLUMNS = frozenset(COLUMNS) - {"member", "incarnation", "index", "time_ns"
 class Sink(Protocol):
     """Where rows go."""
 
-    append: Callable[[Row], Any]
+    @property
+    def append(self) -> Callable[[Row], Any]: ...
 
     def close(self) -> None: ...
 

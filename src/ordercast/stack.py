@@ -23,8 +23,8 @@ from ordercast.contract import (
 )
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission
 
-
 Neighbour = Callable[[Nanoseconds, Event], list[Action]]
+Pause = Callable[[Nanoseconds, NetId], list[Action]]
 
 
 class Node:
@@ -181,9 +181,9 @@ def _name(node: Node, own: str) -> str:
     return name
 
 
-def _pausing(node: Node | None) -> list[tuple[Node, Callable[[Nanoseconds, NetId], list[Action]]]]:
+def _pausing(node: Node | None) -> list[tuple[Node, Pause]]:
     """The layers from a net upwards that make use of a pause."""
-    out = []
+    out: list[tuple[Node, Pause]] = []
     while node is not None:
         if type(node.layer).drained is not Layer.drained:
             out.append((node, node.layer.drained))

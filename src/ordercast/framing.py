@@ -70,11 +70,12 @@ class Outbox:
         self.bytes = 0  # waiting
         self._frames: deque[_Open] = deque()
         self._fragments: deque[Frame] = deque()  # the rest of the message being originated
+        self._cut: _Open | None = None  # that message
+        self._count = 0  # frames that _frames will make
 
     def waiting(self) -> int:
         """Frames that could be taken now."""
-        left = sum(o.parts for o in self._frames) if len(self._frames) < 64 else len(self._frames)
-        return len(self._fragments) + left
+        return len(self._fragments) + self._count
 
     def __bool__(self) -> bool:
         return bool(self._frames or self._fragments)
@@ -95,10 +96,12 @@ class Outbox:
                 cut.payloads.append(payload)
                 cut.parts = -(-len(payload) // (limit - each))
                 frames.append(cut)
+                self._count += cut.parts
             else:
                 if last is None or last.size + cost > limit or len(last.payloads) >= FRAME_MESSAGES_MAX:
                     last = _Open(counter, service, groups, control)
                     frames.append(last)
+                    self._count += 1
                 last.payloads.append(payload)
                 last.size += cost
             self.bytes += len(payload)
@@ -115,6 +118,7 @@ class Outbox:
         if head.size > self.frame_bytes:
             head.parts = -(-len(payload) // (self.frame_bytes - self.length_bytes))
         self._frames.appendleft(head)
+        self._count += head.parts
         self.bytes += len(payload)
 
     def take(self, n: int) -> list[Frame]:
@@ -124,7 +128,7 @@ class Outbox:
             if self._fragments:
                 out.append(self._fragments.popleft())
             elif self._frames:
-                self._close(self._frames.popleft(), out)
+                self._close(self._frames.popleft(), out)  # may leave fragments behind
             else:
                 break
         return out
@@ -132,17 +136,16 @@ class Outbox:
     def unwind(self) -> None:
         """A view change: a message not yet wholly originated goes back to the head, whole."""
         if self._fragments:
-            rest = self._fragments[0]
+            back = self._cut
+            assert back is not None and back.counter == self._fragments[0].counter
             self._fragments.clear()
-            back = self._cut_whole
-            assert back is not None and back.counter == rest.counter
             self._frames.appendleft(back)
+            self._count += back.parts
             self.bytes += len(back.payloads[0])
-
-    _cut_whole: _Open | None = None  # the message whose fragments are being taken
 
     def _close(self, o: _Open, out: list[Frame]) -> None:
         me, inc = self.me, self.incarnation
+        self._count -= o.parts
         if o.parts == 1:
             data = b"".join(o.payloads) if len(o.payloads) > 1 else o.payloads[0]
             lengths = array("I", map(len, o.payloads)).tobytes()
@@ -153,7 +156,7 @@ class Outbox:
             return
         payload, step = o.payloads[0], self.frame_bytes - self.length_bytes
         self.bytes -= len(payload)
-        self._cut_whole = o
+        self._cut = o
         for k in range(o.parts):
             piece = payload[k * step : (k + 1) * step]
             self._fragments.append(Frame(me, inc, o.counter, 1, o.service, b"", piece, o.groups, k, o.parts, o.control))

@@ -60,7 +60,10 @@ def test_random_traffic_comes_out_as_it_went_in() -> None:
                 sent += payloads
             else:
                 frames += box.take(rng.randrange(1, 4))
-        frames += box.take(10_000)
+        waiting = box.waiting()
+        rest = box.take(10_000)
+        assert waiting == len(rest) and box.waiting() == 0
+        frames += rest
         assert unpack(frames) == list(enumerate(sent, 1))
         assert box.bytes == 0 and not box
 
@@ -71,6 +74,7 @@ def test_a_cut_message_goes_back_whole_at_a_view_change() -> None:
     first = box.take(2)
     assert [f.parts for f in first] == [1, 3]
     box.unwind()
+    assert box.waiting() == 4
     again = box.take(100)
     assert again[0].part == 0 and again[0].counter == 2
     inbox = Inbox()

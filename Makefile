@@ -1,0 +1,44 @@
+# make setup   everything into .venv (once; python3 and make are all that must be there)
+# make run     four real processes, one total order, verified by Spark
+# make test    all tests            make lint   style and types
+# make bench   figures of this machine
+# make clean   remove what runs and tests left;  make distclean   also .venv
+
+PY = .venv/bin/python
+ORDERCAST = .venv/bin/ordercast
+RUN = --protocol token_site --members 4 --messages 2000 --size 100 --out out/run --force
+BENCH = --protocol token_site --members 4 --size 1000 --senders 4 --seconds 5
+TESTS = tests
+
+.PHONY: help setup run test lint bench pins clean distclean
+.DEFAULT_GOAL = help
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+setup:
+	@sh scripts/setup.sh
+
+run: setup
+	$(ORDERCAST) run $(RUN)
+
+test: setup
+	$(PY) -m pytest $(TESTS)
+
+lint: setup
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: setup
+	$(ORDERCAST) bench $(BENCH)
+
+pins: setup
+	@sh scripts/pins.sh
+
+clean:
+	rm -rf out .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv

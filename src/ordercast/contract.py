@@ -106,6 +106,7 @@ class Ordered(Event, frozen=True, gc=False):
     seq: int = 0
     certainty: str | None = None
     ring: int = 0
+    stamp: int = 0  # several rings: its timestamp
 
 
 class Received(Event, frozen=True, gc=False):

@@ -205,10 +205,16 @@ class Framing(Layer):
 
     name = "framing"
 
-    def __init__(self, outbox: Outbox, services: tuple[Service, ...], bytes_max: int = OUTBOX_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        services: tuple[Service, ...],
+        bytes_max: int = OUTBOX_BYTES_MAX,
+        views: bool = True,
+    ) -> None:
         self.outbox, self.inbox = outbox, Inbox()
         self.services, self.bytes_max = services, bytes_max
-        self.in_view = False
+        self.in_view = not views  # nothing is accepted before the first view
         self.leaving = False
         self._refused = False  # somebody waits for room
 
@@ -238,6 +244,9 @@ class Framing(Layer):
         limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (self.outbox.frame_bytes - LENGTH_BYTES))
         if max(map(len, submission.payloads)) > limit:
             return "too large"
+        if not self.in_view:
+            self._refused = True
+            return "no view"
         if self.outbox.bytes > self.bytes_max:
             self._refused = True
             return "overloaded"
@@ -253,6 +262,7 @@ class Framing(Layer):
         else:
             if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
                 self.inbox.reset()
+                self.in_view = True
             elif kind is Left:
                 self.leaving = True
             actions = [Up(event)]
@@ -261,7 +271,7 @@ class Framing(Layer):
         return actions
 
     def _room(self) -> list[Action]:
-        if self._refused and self.outbox.bytes <= self.bytes_max // 2:
+        if self._refused and self.in_view and self.outbox.bytes <= self.bytes_max // 2:
             self._refused = False
             return [Up(Room())]
         return []

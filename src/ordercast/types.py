@@ -14,6 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from ordercast.errors import WireError
 from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, GROUP_NAME_BYTES_MAX, GROUPS_PER_MESSAGE_MAX
 
 MemberId = int  # u32, unique and stable; rank = index in the sorted member list of a view
@@ -125,6 +126,14 @@ class Frame(Struct, frozen=True, array_like=True, gc=False):
     part: U16 = 0  # fragment number, from 0
     parts: Annotated[int, Meta(ge=1, le=FRAGMENTS_MAX)] = 1  # 1: whole messages
     control: bool = False  # of the groups layer, never handed to the application
+
+    def check(self) -> None:
+        """Raise WireError if table, count and bytes do not fit each other; for frames that came over a network."""
+        if self.parts == 1:
+            if len(self.lengths) != 4 * self.count or sum(array("I", self.lengths)) != len(self.data):
+                raise WireError("frame", "lengths")
+        elif self.lengths or self.count != 1 or self.part >= self.parts:
+            raise WireError("frame", "fragment")
 
     @property
     def whole(self) -> bool:

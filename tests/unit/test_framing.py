@@ -115,7 +115,7 @@ def test_refused_whole_and_nothing_changed(submission: Submission, why: str) -> 
 
 def test_overloaded_then_room() -> None:
     box = Outbox(1, 1, 60_000)
-    layer = Framing(box, (Service.AGREED,), bytes_max=1000)
+    layer = Framing(box, (Service.AGREED,), bytes_max=1000, views=False)
     full = layer.submit(0, Submission([b"x" * 2000]))
     assert full == [Up(Accepted(1, 1, Service.AGREED, ())), Down(Waiting())]
     assert layer.submit(0, Submission([b"y"])) == [Refuse("overloaded")]

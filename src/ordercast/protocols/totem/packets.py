@@ -54,6 +54,9 @@ class Data(Packet, frozen=True, array_like=True, gc=False, tag=2):
     stamp: U63 = 0  # several rings: timestamp and source ring make the order
     source: U16 = 0
 
+    def check(self) -> None:
+        self.frame.check()
+
 
 class Recovered(Packet, frozen=True, array_like=True, gc=False, tag=3):
     """A frame of an old ring, carried on the new one so that all who come from the old ring have it."""
@@ -61,6 +64,9 @@ class Recovered(Packet, frozen=True, array_like=True, gc=False, tag=3):
     ring: ViewId
     seq: Seq
     old: Data
+
+    def check(self) -> None:
+        self.old.frame.check()
 
 
 class HoldCancel(Packet, frozen=True, array_like=True, gc=False, tag=4):

@@ -18,6 +18,7 @@ Differs from the papers:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -46,7 +47,7 @@ class Source(Protocol):
 
     def waiting(self) -> int: ...
 
-    def take(self, n: int) -> list[Frame] | list[Item]: ...
+    def take(self, n: int) -> Sequence[Item]: ...
 
 
 class Exchanging(Source, Protocol):

@@ -1,0 +1,480 @@
+"""One member of the token ring: ring order, membership and recovery put together.
+
+Paper: "Performance engineering of the Totem group communication system" (1998); extended virtual synchrony after the
+1994 and 1995 papers (see `ring` and `recovery`).
+Provides: agreed, safe.  Needs below: a network on which a multicast reaches most members most of the time.
+
+Differs from the papers:
+  D1  Who is in the next ring is decided by ordercast.membership (rows of who hears whom), not by proc and fail sets.
+  D2  From writing its commit entry until the next install a member adds to its old ring's store only through the
+      exchange, also if that attempt fails: late frames of an excluded member reach the others unequally.
+  D3  An idle token is held *before* the representative's visit, so that a frame of its own leaves without a rotation.
+  D4  A ring of one does not spin: the token rests until there is something to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ordercast.contract import (
+    ALL,
+    Action,
+    CancelTimer,
+    Event,
+    FreeSpace,
+    Layer,
+    Leave,
+    Left,
+    Note,
+    Ordered,
+    Originate,
+    Packet,
+    Progress,
+    Receive,
+    SafeUpTo,
+    SetTimer,
+    Setup,
+    Transmit,
+    Up,
+    Waiting,
+)
+from ordercast.framing import Outbox
+from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
+from ordercast.protocols.totem.attempt import Attempt
+from ordercast.protocols.totem.options import TotemOptions
+from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, RingEntry, Token
+from ordercast.protocols.totem.ring import Held, Ring
+from ordercast.protocols.totem.watch import Watch
+from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
+
+_entries = msgspec.msgpack.Decoder(RingEntry)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RingLayer(Layer):
+    """The lowest layer: packets below, ordered frames and views above."""
+
+    name = "ring"
+
+    def __init__(
+        self,
+        setup: Setup,
+        outbox: Outbox,
+        options: TotemOptions,
+        *,
+        net: NetId = 0,
+        hold_safe: bool = True,
+        stamps: bool = False,
+        ring_number: int = 0,
+    ) -> None:
+        identity = setup.identity
+        self.me, self.outbox, self.options, self.net = identity.me, outbox, options, net
+        self.hold_safe, self.stamps, self.ring_number = hold_safe, stamps, ring_number
+        self.timeout_ns = setup.timeout_ns
+        self.hold_ns = setup.timeout_ns * 10 // 42 // 2  # half of T_retx: no predecessor repeats meanwhile
+        self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
+        self.limits = options.limits(setup.frame_bytes)
+        self.membership = Membership(
+            identity, setup.timeout_ns, setup.random, entry=self._entry, net=net, packet_bytes=setup.frame_bytes
+        )
+        self.free: int | None = None  # delivery space at the application
+        self.ring = self._make_ring(ViewId(0, self.me), (self.me,))  # installed; of nobody else before the first view
+        self.received = False  # received_flg: an exchange of this ring's frames was finished ...
+        self.obligation: tuple[MemberId, ...] = ()  # ... with these
+        self.attempt: Attempt | None = None  # at a new ring, from its commit to its install
+        self._calm()
+        self.leaving = self.parted = False
+
+    def _make_ring(self, id: ViewId, members: tuple[MemberId, ...]) -> Ring:
+        ring = Ring(
+            id, self.me, members, self.limits, first_seq=self.options.first_seq, request_lag=self.options.lag,
+            hold_safe=self.hold_safe, stamps=self.stamps, source=self.ring_number,
+        )  # fmt: skip
+        ring.room = self.free
+        return ring
+
+    def _calm(self) -> None:
+        """Nothing of a token in hand; counters of a fresh ring."""
+        self.pending: Token | None = None  # accepted when the input is drained
+        self.held: Token | None = None  # idle: waits for something to do
+        self.passed, self.passed_seq = False, -1  # a token is on its way; its seq
+        self.own_last = self.options.first_seq  # number of my last frame on this ring
+        self.idle, self.idle_seq = 0, -1  # visits without a new frame
+        self.cancelled = False  # hold cancel said since the last visit
+        self.eager = False  # accelerated: the predecessor's next round has begun, its token goes first
+        self.watch = Watch(self.me, self.timeout_ns)
+        self.noted_safe = self.options.first_seq
+
+    # ------------------------------------------------------------------------------------------------------- life cycle
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        return self._carry(now, self.membership.start(now, stored))
+
+    def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
+        return self._carry(now, self.membership.stored(now, key, number))
+
+    def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
+        return self._carry(now, self.membership.store_failed(now, key, number, why))
+
+    def unreachable(self, now: Nanoseconds, net: NetId, member: MemberId) -> list[Action]:
+        return [] if self.parted else self._carry(now, self.membership.unreachable(now, member))
+
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        if self.parted:
+            return []
+        if type(event) is Waiting:
+            return self._wake(now)
+        if type(event) is FreeSpace:
+            more = self.free is not None and event.frames > self.free
+            self.free = self.ring.room = event.frames
+            if self.attempt is not None:
+                self.attempt.new.room = event.frames
+            return self._wake(now) if more and self.idle else []
+        if type(event) is Leave and not self.leaving:
+            self.leaving = True
+            return [SetTimer("leave", now + self.timeout_ns), *self._wake(now)]
+        return []
+
+    # ---------------------------------------------------------------------------------------------------------- packets
+
+    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        if self.parted:
+            return []
+        actions = self.membership.heard(now, source)
+        if actions is None:
+            return []
+        out = self._carry(now, actions) if actions else []
+        kind = type(packet)
+        if kind is Data:
+            self._data(now, source, packet, out)  # type: ignore[arg-type]
+        elif kind is Token:
+            out += self._token_came(now, source, packet)  # type: ignore[arg-type]
+        elif kind is Recovered:
+            self._recovered(now, source, packet, out)  # type: ignore[arg-type]
+        elif kind is HoldCancel:
+            out += self._hold_cancel(now, source, packet)  # type: ignore[arg-type]
+        else:
+            out += self._carry(now, self.membership.receive(now, source, packet))
+        return out
+
+    def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+        """A frame of my ring is kept; nothing is delivered before the input is drained."""
+        ring = self.ring
+        if data.ring != ring.id:
+            if self.attempt is None or data.ring != self.attempt.new.id:
+                out += self._foreign(now, source, data.ring)
+                return
+            ring = self.attempt.new
+        elif self.membership.frozen:  # D2
+            return
+        if not ring.fits(data):
+            out.append(Note("drop", {"why": "number", "seq": data.seq}))
+        elif ring.receive(data):
+            out.append(Receive(data.frame))
+            self._alive(now, ring, data.seq, data.frame.sender, out)
+        else:
+            out.append(Note("duplicate"))
+
+    def _recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
+        """A frame of an old ring on the new one: it counts here, and the old ring keeps it if that is mine."""
+        attempt = self.attempt
+        if attempt is None or packet.ring != attempt.new.id:
+            out += self._foreign(now, source, packet.ring)
+        elif attempt.new.fits(packet) and attempt.new.receive(packet):
+            if attempt.exchange.received(packet.old):
+                out.append(Receive(packet.old.frame))
+            self._alive(now, attempt.new, packet.seq, source.id, out)
+
+    def _foreign(self, now: Nanoseconds, source: Peer, ring: ViewId) -> list[Action]:
+        if ring == self.ring.id or (self.attempt is not None and ring == self.attempt.new.id):
+            return []
+        return self._carry(now, self.membership.foreign(now, source, ring))
+
+    def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
+        """A new frame with a number above the token's that I passed on: the token has arrived."""
+        if seq <= self.passed_seq:
+            return
+        if self.passed:
+            self.passed = False
+            out += self._carry(now, self.membership.went_on(now))
+        if self.options.accelerated and sender == ring.before and not self.eager:
+            self.eager = True
+            if self.pending is not None:
+                out += self._take(now)
+
+    def _token_came(self, now: Nanoseconds, source: Peer, token: Token) -> list[Action]:
+        ring = self._turning()
+        if ring is None or token.ring != ring.id:
+            return self._foreign(now, source, token.ring)
+        mine = self.pending or self.held
+        if token.to != self.me or not ring.accepts(token) or (mine is not None and token.token_seq <= mine.token_seq):
+            return []
+        self.pending = token
+        return self._take(now) if self.eager else []
+
+    def _turning(self) -> Ring | None:
+        """The ring whose tokens I handle now."""
+        state = self.membership.state
+        if state is State.OPERATIONAL:
+            return self.ring
+        return self.attempt.new if state is State.RECOVERY and self.attempt is not None else None
+
+    # ------------------------------------------------------------------------------------------------------------ token
+
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        """All frames are in: now the token, and after it the application."""
+        out = self._take(now) if self.pending is not None else []
+        if self.ring.delivered < self.ring.my_aru and self.membership.state is State.OPERATIONAL:
+            out += self._deliver()
+        return out
+
+    def _take(self, now: Nanoseconds) -> list[Action]:
+        token, ring = self.pending, self._turning()
+        self.pending = None
+        if token is None or ring is None or not ring.accepts(token):
+            return []
+        actions = self.membership.token(now, ring.id, token.token_seq)
+        out = self._carry(now, actions) if actions else actions
+        if self._turning() is not ring:
+            return out
+        if self._may_hold(ring, token):
+            self.held = token
+            out.append(Note("hold", {"rotations": self.idle}))
+            out.append(SetTimer("hold", now + self.hold_ns))
+            return out
+        return out + self._visit(now, ring, token)
+
+    def _may_hold(self, ring: Ring, token: Token) -> bool:
+        self.idle = self.idle + 1 if token.seq == self.idle_seq else 0
+        self.idle_seq = token.seq
+        after = self.options.hold_after
+        return (
+            0 < after <= self.idle and ring.members[0] == self.me and ring is self.ring and not self.leaving
+            and len(ring.members) > 1 and (not self.outbox or token.room == 0)
+        )  # fmt: skip
+
+    def _visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+        out: list[Action] = []
+        last_aru, attempt = ring.last_aru, self.attempt
+        visit = ring.visit(token, self.outbox, attempt.exchange if attempt is not None else None)
+        self.cancelled = self.eager = False
+        if visit.resent:
+            out.append(Note("retransmit", {"frames": len(visit.resent)}))
+            out += [Transmit(self.net, ALL, held) for held in visit.resent]
+        new = visit.new
+        first = len(new) - min(self.options.accelerated, len(new))
+        self._originate(ring, new[:first] if first < len(new) else new, out)
+        out += self._pass(now, ring, visit.token)
+        if first < len(new):
+            self._originate(ring, new[first:], out)  # accelerated: behind the token
+        if len(visit.token.rtr) > len(token.rtr):
+            out.append(Note("request", {"frames": len(visit.token.rtr)}))
+        rotation = self.watch.rotation(now)
+        if rotation:
+            out.append(Note("rotation", {"ns": rotation}))
+        if attempt is not None:
+            return out + self._recovering(now, attempt, visit.token, last_aru)
+        out += self._deliver()
+        if self.stamps and ring.my_aru >= token.seq:
+            out.append(Up(Progress(visit.token.timestamp)))
+        if self.leaving:
+            out += self._leave_if_done(now)
+        return out + self._stuck(now, visit.token)
+
+    def _originate(self, ring: Ring, new: list[Held], out: list[Action]) -> None:
+        alone = len(ring.members) == 1
+        for held in new:
+            if type(held) is Data:
+                out.append(Originate(held.frame, ring.id))
+                out.append(Receive(held.frame))
+                self.own_last = held.seq
+            if not alone:
+                out.append(Transmit(self.net, ALL, held))
+
+    def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+        if token.to == self.me:  # D4
+            self.held = token
+            work = self.attempt is not None or self.outbox or ring.safe_upto < ring.high
+            return [SetTimer("alone", now + (self.busy_ns if work else self.hold_ns))]
+        self.passed, self.passed_seq = True, token.seq
+        return self._carry(now, self.membership.pass_token(now, token.to, token, ring.id, token.token_seq))
+
+    def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
+        if not self.watch.stuck(now, token):
+            return []
+        cause = Cause("stuck receiver", token.aru_id, "T", f"aru stayed at {token.aru} below {token.seq}")
+        out: list[Action] = [Note("stuck", {"member": token.aru_id, "aru": token.aru, "seq": token.seq})]
+        assert token.aru_id is not None
+        return out + self._carry(now, self.membership.suspect(now, cause, (token.aru_id,)))
+
+    def _deliver(self) -> list[Action]:
+        ring = self.ring
+        epoch, number = ring.id.seq, self.ring_number
+        out: list[Action] = [
+            Up(Ordered(held.frame, epoch, held.seq, None, number)) for held in ring.deliver() if type(held) is Data
+        ]
+        if ring.released < ring.safe_upto:
+            ring.release()
+        if not self.hold_safe and ring.safe_upto > self.noted_safe:
+            self.noted_safe = ring.safe_upto
+            out.append(Up(SafeUpTo(ring.safe_upto)))
+        return out
+
+    # ----------------------------------------------------------------------------------------------- idle, alone, leave
+
+    def _wake(self, now: Nanoseconds) -> list[Action]:
+        """There is something to do: use a token in hand, or ask the representative not to hold it."""
+        ring = self.ring
+        if self.membership.state is not State.OPERATIONAL:
+            return []
+        if self.held is not None:
+            if len(ring.members) == 1:
+                return [SetTimer("alone", now + self.busy_ns)]
+            return self._resume(now)
+        if 0 < self.options.hold_after <= self.idle + 1 and not self.cancelled and len(ring.members) > 1:
+            self.cancelled = True
+            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(ring.id))]
+        return []
+
+    def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
+        if packet.ring != self.ring.id:
+            return self._foreign(now, source, packet.ring)
+        self.idle = 0
+        return self._resume(now) if self.held is not None and len(self.ring.members) > 1 else []
+
+    def _resume(self, now: Nanoseconds) -> list[Action]:
+        """The held token goes on, after my visit."""
+        token, ring = self.held, self._turning()
+        self.held = None
+        if token is None or ring is None or not ring.accepts(token):
+            return []
+        return [CancelTimer("hold"), *self._visit(now, ring, token)]
+
+    def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        if self.parted:
+            return []
+        if name.startswith("m."):
+            return self._carry(now, self.membership.timer(now, name, due))
+        out = self._carry(now, self.membership.stood_still(now, due))
+        if name == "leave":
+            return out + self._go(now)
+        if name == "alone":
+            ring = self._turning()
+            token, self.held = self.held, None
+            if token is None or ring is None or not ring.accepts(token):
+                return out
+            out += self._carry(now, self.membership.token(now, ring.id, token.token_seq))
+            return out + self._visit(now, ring, token)
+        assert name == "hold"
+        return out + self._resume(now)
+
+    def _leave_if_done(self, now: Nanoseconds) -> list[Action]:
+        ring = self.ring
+        if self.outbox or min(ring.delivered, ring.safe_upto) < self.own_last:
+            return []
+        return self._go(now)
+
+    def _go(self, now: Nanoseconds) -> list[Action]:
+        """Drained, or waited for T: pass on a token in hand and say goodbye."""
+        if self.parted:
+            return []
+        self.leaving = False
+        out: list[Action] = [CancelTimer("leave")]
+        if self.held is not None and len(self.ring.members) > 1:
+            out += self._resume(now)
+        return out + self._carry(now, self.membership.leave(now))
+
+    # ----------------------------------------------------------------------------------------------------- view changes
+
+    def _carry(self, now: Nanoseconds, actions: list[Action]) -> list[Action]:
+        """Do what the membership decided; pass on the rest."""
+        if not actions:
+            return []
+        out: list[Action] = []
+        for action in actions:
+            if isinstance(action, Decision):
+                out += self._decided(now, action)
+            else:
+                out.append(action)
+        return out
+
+    def _decided(self, now: Nanoseconds, decision: Decision) -> list[Action]:
+        match decision:
+            case Gathering():
+                return self._gather(decision.cause)
+            case Committed():
+                return self._recover(now, decision)
+            case Returned():
+                assert self.attempt is not None and decision.ring_id == self.attempt.new.id
+                first = self.options.first_seq
+                self.pending = Token(decision.ring_id, self.me, 0, first, first)
+                return self._take(now)
+            case Parted():
+                self.parted = True
+                return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer("leave"), Up(Left())]
+        raise AssertionError(decision)
+
+    def _gather(self, cause: Cause) -> list[Action]:
+        """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
+        fields = {"reason": cause.reason, "of": cause.member, "recovering": self.attempt is not None}
+        out: list[Action] = [Note("gather", fields)]
+        if self.held is not None:
+            out += [CancelTimer("hold"), CancelTimer("alone")]
+        self._calm()
+        self.attempt = None
+        return out
+
+    def _entry(self) -> bytes:
+        """My state of the old ring, for the commit token; from here on its store is frozen."""
+        ring = self.ring
+        entry = RingEntry(ring.id, ring.my_aru, ring.delivered, ring.safe_upto, self.received, self.obligation)
+        return _encode(entry)
+
+    def _recover(self, now: Nanoseconds, committed: Committed) -> list[Action]:
+        try:
+            entries = [_entries.decode(state) for state in committed.entries]
+        except msgspec.MsgspecError as why:
+            return self._carry(now, self.membership.suspect(now, Cause("bad entry", evidence=str(why))))
+        self._calm()
+        new = self._make_ring(committed.ring_id, committed.members)
+        self.attempt = attempt = Attempt(self.ring, new, committed, entries, self.ring_number)
+        plan = attempt.plan
+        fields = {"from": len(plan.transitional), "to": len(new.members), "frames": len(plan.rebroadcast)}
+        return [Note("recovery" if plan.exchange else "recovery again", fields)]
+
+    def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
+        done, install = attempt.exchange.visited(attempt.new, token, last_aru)
+        if done:
+            self.received, self.obligation = True, attempt.plan.obligation
+        if not install:
+            return self._stuck(now, token)
+        out = attempt.install()
+        self.ring, self.attempt = attempt.new, None
+        self.received, self.obligation = False, ()
+        self.outbox.unwind()
+        out += self._carry(now, self.membership.installed(now))
+        return out + self._deliver()
+
+    # ----------------------------------------------------------------------------------------------------------- status
+
+    def status(self) -> dict[str, Any]:
+        ring, membership = self.ring, self.membership
+        waits = ""
+        if membership.state is State.RECOVERY and self.attempt is not None:
+            waits = f"the exchange of old frames, {self.attempt.exchange.waiting()} of them mine"
+        elif membership.state is not State.OPERATIONAL:
+            waits = f"a view: {membership.state.value}"
+        elif ring.my_aru < ring.high:
+            waits = f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
+        elif ring.delivered < ring.my_aru:
+            waits = f"frame {ring.delivered + 1} to be safe"
+        elif self.outbox:
+            waits = "the token"
+        return {
+            "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
+            "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
+            "token": "held" if self.held else "", "membership": membership.status(), "waits": waits,
+        }  # fmt: skip

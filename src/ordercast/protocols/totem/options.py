@@ -1,0 +1,42 @@
+"""Options of the token ring, and the windows that follow from the size of a frame."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from ordercast.limits import PENDING_BYTES_MAX, RTR_MAX
+from ordercast.protocols.totem.flow import Limits
+from ordercast.protocols.totem.packets import REQUESTS_MAX, SEQ_MAX
+
+VISIT_BYTES = 480_000  # what a visit may send when the windows are left to us
+VISIT_FRAMES = (8, 128)
+BUFFER_FRAMES = (256, 16_384)
+
+Count = Annotated[int, Meta(ge=0, le=100_000)]
+
+
+class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Numbers count frames."""
+
+    max_messages: Count = 0  # most frames of one visit; 0: by the size of a frame
+    window_size: Count = 0  # most frames of one rotation; 0: four visits
+    fair: bool = True  # a congested ring is shared by queue length
+    rtr_max: Annotated[int, Meta(ge=1, le=REQUESTS_MAX)] = RTR_MAX  # requests on the token
+    accelerated: Count = 0  # frames sent after the token (Babay and Amir 2016); 0: all before it
+    request_lag: Annotated[int, Meta(ge=0, le=64)] = 0  # visits a hole must be old before it is asked for
+    hold_after: Count = 30  # rotations without a new frame until the token is held; 0: never
+    first_seq: Annotated[int, Meta(ge=0, le=SEQ_MAX)] = 0  # where every ring's numbers begin (tests of large numbers)
+
+    def limits(self, frame_bytes: int) -> Limits:
+        low, high = VISIT_FRAMES
+        visit = self.max_messages or min(high, max(low, VISIT_BYTES // frame_bytes))
+        window = self.window_size or 4 * visit
+        low, high = BUFFER_FRAMES
+        buffer = max(2 * window, min(high, max(low, PENDING_BYTES_MAX // frame_bytes)))
+        return Limits(visit, window, self.rtr_max, self.fair, buffer)
+
+    @property
+    def lag(self) -> int:
+        return max(self.request_lag, 1 if self.accelerated else 0)

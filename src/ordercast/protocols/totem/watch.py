@@ -1,0 +1,43 @@
+"""What a member notices at its token visits: a receiver that is stuck, and how long a rotation takes.
+
+Differs from the papers:
+  D1  The stuck receiver (aru unmoved for T with the same member named as the one that keeps it down) is voted out by
+      the others instead of declaring itself failed; and the time counts only over several visits, so that one long
+      pause of the token accuses nobody.
+"""
+
+from __future__ import annotations
+
+from ordercast.protocols.totem.packets import Token
+from ordercast.types import MemberId, Nanoseconds
+
+STUCK_VISITS = 4
+ROTATION_VISITS = 64  # visits behind one figure of the rotation time
+
+
+class Watch:
+    """Of one ring."""
+
+    def __init__(self, me: MemberId, timeout_ns: Nanoseconds) -> None:
+        self.me, self.timeout_ns = me, timeout_ns
+        self.mark: tuple[int, MemberId | None] = (0, None)  # aru, and who keeps it down
+        self.since, self.visits = 0, 0  # of this mark
+        self.rounds, self.noted_at = 0, 0
+
+    def stuck(self, now: Nanoseconds, token: Token) -> bool:
+        """Whether the member named on the token I forward has kept aru down for too long."""
+        mark = (token.aru, token.aru_id)
+        if token.aru_id is None or mark != self.mark:
+            self.mark, self.since, self.visits = mark, now, 0
+            return False
+        self.visits += 1
+        return token.aru_id != self.me and self.visits >= STUCK_VISITS and now - self.since >= self.timeout_ns  # D1
+
+    def rotation(self, now: Nanoseconds) -> Nanoseconds:
+        """Mean time of the last rotations, once in a while; else 0."""
+        self.rounds += 1
+        if self.rounds % ROTATION_VISITS != 1:
+            return 0
+        mean = (now - self.noted_at) // ROTATION_VISITS if self.rounds > 1 else 0
+        self.noted_at = now
+        return mean

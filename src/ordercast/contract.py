@@ -314,5 +314,6 @@ class Layer:
         return [Down(event)]
 
     def status(self) -> dict[str, Any]:
-        """What this layer holds and, under "waits", in plain words what it waits for."""
+        """What this layer holds; under "waits", in plain words, what it waits for; under "queues", name -> size of
+        every buffer that must be empty once load has stopped and everything was delivered."""
         return {}

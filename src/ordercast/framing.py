@@ -290,4 +290,5 @@ class Framing(Layer):
             "waiting_bytes": self.outbox.bytes,
             "open_reassemblies": self.inbox.open(),
             "leaving": self.leaving,
+            "queues": {"outbox": self.outbox.waiting(), "reassemblies": self.inbox.open()},
         }

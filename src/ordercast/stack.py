@@ -131,6 +131,14 @@ class Stack:
     def status(self) -> dict[str, Any]:
         return {node.prefix: node.layer.status() for node in self.nodes}
 
+    def queues(self) -> dict[str, int]:
+        """Sizes of all buffers that must empty once load stops: what each layer's status has under "queues"."""
+        out: dict[str, int] = {}
+        for node in self.nodes:
+            for name, size in node.layer.status().get("queues", {}).items():
+                out[f"{node.prefix}.{name}"] = size
+        return out
+
     # ------------------------------------------------------------------------------------------------------ routing
 
     def _owner(self, name: str) -> tuple[Node, str]:

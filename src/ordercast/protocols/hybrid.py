@@ -253,6 +253,7 @@ class TokenSite(Layer):
             "undelivered": len(self.Q),
             "tickets": len(self.UT),
             "tickets_to_send": len(self.LT),
+            "queues": {"undelivered": len(self.Q), "tickets": len(self.UT), "tickets_to_send": len(self.LT)},
             "waits": waits,
         }
 

@@ -337,5 +337,6 @@ class Link(Layer):
             "held": len(self.reception.held),
             "gaps": len(gaps),
             "windows": list(self.windows),
+            "queues": {"unstable": len(self.stability.buffer), "held": len(self.reception.held), "gaps": len(gaps)},
             "waits": waits,
         }

@@ -1,0 +1,143 @@
+"""The application on each member: submits what its source says, waits when it is refused, reads what is delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ordercast.types import Service, Submission
+from ordercast.workload.payload import payload
+from ordercast.workload.sources import ANSWERING, Submissions
+
+if TYPE_CHECKING:
+    from ordercast.sim.host import Host
+    from ordercast.sim.world import World
+
+
+class Turns:
+    """One message at a time: whose turn it is."""
+
+    def __init__(self, talkers: tuple[int, ...]) -> None:
+        self.talkers = talkers
+        self.at = 0
+
+    @property
+    def current(self) -> int:
+        return self.talkers[self.at]
+
+    def advance(self) -> int:
+        self.at = (self.at + 1) % len(self.talkers)
+        return self.current
+
+
+class Application:
+    """One member's, over all lives of its process."""
+
+    def __init__(
+        self, world: World, host: Host, source: Submissions, regime: str, window: int, turns: Turns | None
+    ) -> None:
+        self.world, self.host, self.source = world, host, source
+        self.answering = regime in ANSWERING  # deliveries bring on the next submission
+        self.window, self.turns = window, turns
+        self.service = world.service
+        self.next: tuple[int, int, int] | None = None
+        self.extra: list[tuple[int, int]] = []  # bursts of a fault: (messages, bytes) ahead of the source
+        self.done = False
+        self.submitted = 0  # messages accepted, over all lives
+        self.reset()
+
+    def reset(self) -> None:
+        """A new life of the process."""
+        self.asked = False  # a submission is on its way into the core
+        self.blocked = False  # refused; waits for room
+        self.woken = False  # a call at the next submission's time is in the queue
+
+    def pump(self) -> None:
+        """Submit all that is due now."""
+        world, host = self.world, self.host
+        while host.up and not self.asked and not self.blocked and not host.left:
+            if self.extra:
+                self.asked = True
+                world.submit(host, self)
+                continue
+            if self.next is None:
+                self.next = next(self.source, None)
+                if self.next is None:
+                    self.done = True
+                    return
+            if self.next[0] > world.time:
+                if not self.woken:
+                    self.woken = True
+                    world.later(self.next[0], self._wake, host.incarnation, 0)
+                return
+            if not self._may():
+                return
+            self.asked = True
+            world.submit(host, self)
+
+    def _wake(self, incarnation: int, _: int) -> None:
+        if incarnation == self.host.incarnation:
+            self.woken = False
+            self.pump()
+
+    def _may(self) -> bool:
+        assert self.next is not None
+        host, count = self.host, self.next[1]
+        outstanding = host.counter - host.own
+        if self.turns is not None:
+            return self.turns.current == host.id and outstanding == 0
+        return not self.answering or outstanding == 0 or outstanding + count <= self.window
+
+    def submission(self) -> Submission:
+        """The bytes of what is asked for, now that the counters before it are known."""
+        if self.extra:
+            count, size = self.extra[0]
+        else:
+            assert self.next is not None
+            _, count, size = self.next
+        host = self.host
+        first = host.counter + 1
+        payloads = [payload(host.id, host.incarnation, first + k, size) for k in range(count)]
+        return Submission(payloads, self.service)
+
+    def accepted(self) -> None:
+        self.asked = False
+        if self.extra:
+            del self.extra[0]
+        else:
+            self.next = None
+
+    def refused(self, why: str) -> None:
+        """Wait for room, or give up what can never be taken; anything else is tried again a little later."""
+        self.asked = False
+        if why == "overloaded":
+            self.blocked = True
+        elif why in ("too large", "service", "empty"):
+            self.accepted()
+        elif why != "closed":
+            self.blocked = True
+            self.world.later(self.world.time + self.world.timeout_ns // 4, self._retry, self.host.incarnation, 0)
+
+    def _retry(self, incarnation: int, _: int) -> None:
+        if incarnation == self.host.incarnation:
+            self.room()
+
+    def room(self) -> None:
+        self.blocked = False
+        self.pump()
+
+    def own_delivered(self) -> None:
+        """An own message came back: the next one may go."""
+        if self.turns is not None:
+            if self.turns.current == self.host.id and self.host.own >= self.host.counter:
+                self.world.next_turn()
+        else:
+            self.pump()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing left to submit, for good or as long as this process is away."""
+        return (self.done and not self.extra and not self.asked) or self.host.left or not self.host.up
+
+
+def service_of(word: str) -> Service:
+    return next(service for service in Service if service.word == word)

@@ -1,0 +1,204 @@
+"""A host: one server with a finite input buffer, its clocks, its disk, and the process of one member on it."""
+
+from __future__ import annotations
+
+import zlib
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ordercast.sim.scenario import Cost, Hosts
+from ordercast.stack import Stack
+from ordercast.types import Peer
+
+MILLION = 1_000_000
+CostFunction = Callable[[str, int, int, int], tuple[int, int]]
+"""(input or action, bytes, messages, work) -> (busy ns, latency ns).  Words: receive, transmit, submit, deliver, timer,
+work, and start, stored, unreachable, room, leave."""
+
+
+def linear_cost(hosts: Hosts) -> CostFunction | None:
+    """The cost function of a scenario's numbers; None when nothing costs anything."""
+    parts: dict[str, Cost] = {
+        "receive": hosts.receive,
+        "transmit": hosts.transmit,
+        "submit": hosts.submit,
+        "deliver": hosts.deliver,
+        "timer": hosts.timer,
+        "work": hosts.work,
+    }
+    if all(cost == Cost() for cost in parts.values()):
+        return None
+    free = Cost()
+
+    def cost(what: str, size: int, messages: int, work: int) -> tuple[int, int]:
+        c = parts.get(what, free)
+        busy = c.us * (work if what == "work" else 1) + c.per_kb_us * size / 1024 + c.per_message_us * messages
+        return int(busy * 1000), int(c.latency_us * 1000)
+
+    return cost
+
+
+def slower(cost: CostFunction | None, times: float, step_ns: int) -> CostFunction:
+    """The same host, `times` as slow; an input that cost nothing costs `step_ns` before that."""
+
+    def slow(what: str, size: int, messages: int, work: int) -> tuple[int, int]:
+        busy, latency = cost(what, size, messages, work) if cost is not None else (0, 0)
+        if what in ("receive", "submit", "timer"):
+            busy = max(busy, step_ns)
+        return int(busy * times), int(latency * times)
+
+    return slow
+
+
+class Clock:
+    """A member's monotonic clock: never goes back, may run fast or slow."""
+
+    __slots__ = ("anchor", "base", "ppm")
+
+    def __init__(self, base: int, ppm: int) -> None:
+        self.anchor, self.base, self.ppm = 0, base, ppm
+
+    def now(self, time: int) -> int:
+        passed = time - self.anchor
+        return self.base + passed + passed * self.ppm // MILLION
+
+    def time(self, now: int) -> int:
+        """The first virtual time at which the clock shows `now` or more."""
+        passed = -(-(now - self.base) * MILLION // (MILLION + self.ppm))
+        time = self.anchor + passed
+        return time if self.now(time) >= now else time + 1
+
+    def drift(self, time: int, ppm: int) -> None:
+        """Run at another pace from now on."""
+        self.base, self.anchor = self.now(time), time
+        self.ppm = ppm
+
+
+class Disk:
+    """Durable records, each with a checksum; the older versions of a key stay until they are overwritten twice."""
+
+    VERSIONS = 8
+
+    def __init__(self, write_ns: int) -> None:
+        self.write_ns = write_ns
+        self.times = 1.0  # slow: factor
+        self.fails = ""  # full, error
+        self.lost_since: int | None = None
+        self.torn = False
+        self.flip = False
+        self.incarnation = 0  # the driver's own record
+        self.records: dict[str, list[tuple[int, int, bytes, int]]] = {}  # key -> (time, number, data, checksum)
+        self.writing: dict[int, tuple[str, int, bytes]] = {}  # under way, by ticket
+        self._ticket = 0
+
+    def begin(self, key: str, number: int, data: bytes) -> tuple[int, int]:
+        """Start a write; returns (ticket, how long it takes)."""
+        self._ticket += 1
+        self.writing[self._ticket] = (key, number, data)
+        return self._ticket, int(self.write_ns * self.times)
+
+    def finish(self, time: int, ticket: int) -> tuple[str, int, str] | None:
+        """(key, number, why it failed or ""), or None when the process that wrote has died."""
+        write = self.writing.pop(ticket, None)
+        if write is None:
+            return None
+        key, number, data = write
+        if not self.fails:
+            self._put(time, key, number, data, _checksum(key, number, data))
+        return key, number, self.fails
+
+    def crash(self) -> None:
+        """The process died: writes under way vanish, or are left torn; a lying disk forgets more."""
+        for key, number, data in self.writing.values():
+            if self.torn:
+                self._put(0, key, number, data[: len(data) // 2], _checksum(key, number, data))
+        self.writing.clear()
+        if self.lost_since is not None:
+            for key in list(self.records):
+                self.records[key] = [r for r in self.records[key] if r[0] < self.lost_since]
+        if self.flip:
+            for versions in self.records.values():
+                if versions:
+                    time, number, data, checksum = versions[-1]
+                    versions[-1] = (time, number, _flipped(data), checksum ^ (not data))
+
+    def wipe(self) -> None:
+        self.records.clear()
+        self.incarnation = 0
+
+    def load(self) -> tuple[dict[str, tuple[int, bytes]], int]:
+        """What a starting process finds, and how many damaged records were passed over."""
+        found: dict[str, tuple[int, bytes]] = {}
+        damaged = 0
+        for key, versions in self.records.items():
+            while versions:
+                _, number, data, checksum = versions[-1]
+                if _checksum(key, number, data) == checksum:
+                    found[key] = (number, data)
+                    break
+                versions.pop()
+                damaged += 1
+        return found, damaged
+
+    def _put(self, time: int, key: str, number: int, data: bytes, checksum: int) -> None:
+        versions = self.records.setdefault(key, [])
+        versions.append((time, number, data, checksum))
+        del versions[: -self.VERSIONS]
+
+
+def _checksum(key: str, number: int, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(f"{key}:{number}".encode()))
+
+
+def _flipped(data: bytes) -> bytes:
+    return bytes([data[0] ^ 1]) + data[1:] if data else data
+
+
+class Host:
+    """State of one member's host and process, as the world keeps it."""
+
+    __slots__ = (
+        "accepted", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "clock", "consumer",
+        "cost", "counter", "delivered", "delivered_all", "disk", "drained", "drops", "id", "incarnation", "last",
+        "late", "left", "lives", "nets", "offset", "own", "paused", "peer", "plain", "read", "read_nets", "receive",
+        "recorder", "stack", "suspended", "timers", "traps", "up", "view", "wall_ns",
+    )  # fmt: skip
+
+    def __init__(self, id: int, nets: tuple[int, ...], clock: Clock, disk: Disk, cost: CostFunction | None) -> None:
+        self.id, self.nets, self.clock, self.disk, self.cost = id, nets, clock, disk, cost
+        self.wall_ns = 0  # how far the wall clock jumped
+        self.buffer_packets_max = 0
+        self.buffer_bytes_max = 0
+        self.incarnation = 0
+        self.lives = 0
+        self.delivered_all = 0  # over all lives
+        self.consumer: list[int] | None = None  # [capacity, used] while the application does not read
+        self.up = self.paused = self.busy = self.left = self.plain = False
+        self.offset = 0
+        self.peer = Peer(id, 0)
+        self.recorder: Any = None
+        self.forget()
+
+    def forget(self) -> None:
+        """All that a process holds in memory."""
+        self.stack: Stack | None = None
+        self.receive: Any = None
+        self.drained: Any = None
+        self.buffer: deque[Any] = deque()
+        self.buffer_bytes = 0
+        self.drops = 0  # datagrams lost before the next one read
+        self.late: deque[Any] = deque()  # inputs that wait for the packets before them
+        self.read = 0  # datagrams since the last drained
+        self.read_nets: list[int] = []
+        self.timers: dict[str, list[int]] = {}
+        self.suspended: list[Any] = []  # actions a pause in mid-handler held back
+        self.traps: list[Any] = []  # crashes and pauses that wait for their moment
+        self.counter = 0  # last message submitted
+        self.accepted = 0
+        self.own = 0  # own messages delivered here
+        self.delivered = 0
+        self.last: dict[int, int] = {}  # sender -> last counter delivered
+        self.view: tuple[int, ...] = ()
+        self.busy = False
+        self.left = False

@@ -1,0 +1,83 @@
+"""When a run is over: everything delivered and drained after the heal point, calm for long, or out of time.
+
+Liveness is not judged here.  A run that stands still ends after a calm of 25 T (at least the scenario's `settle_ms`),
+or, when the live members do not share one view, at its limit; the verifier says what was missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ordercast.sim.scenario import MS
+
+if TYPE_CHECKING:
+    from ordercast.sim.world import World
+
+DRAIN_NS = 5_000 * MS  # how long queues may take to empty after the last delivery
+CALM_TIMEOUTS = 25
+
+
+class Watch:
+    """Looks twice per timeout T."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        scenario = world.scenario
+        self.every = max(1, world.timeout_ns // 2)
+        self.limit = round(scenario.limit_ms * MS)
+        self.settle = round(scenario.settle_ms * MS)
+        self.calm = max(CALM_TIMEOUTS * world.timeout_ns, self.settle)
+        self.why = ""
+        self.delivered_at: int | None = None  # when everything was found delivered
+
+    def begin(self) -> None:
+        self.world.later(self.every, self._look, None, None)
+        self.world.later(self.limit, self._out_of_time, None, None)
+
+    def _out_of_time(self, a: None, b: None) -> None:
+        self._end("limit")
+
+    def _look(self, a: None, b: None) -> None:
+        world = self.world
+        if not world.injector.pending() and all(a.idle for a in world.applications.values()):
+            if self._delivered():
+                if self.delivered_at is None:
+                    self.delivered_at = world.time
+                settled = (
+                    world.time - max(world.injector.healed_at or 0, 0) >= self.settle or not world.injector.healed_at
+                )
+                if settled and (self._drained() or world.time - self.delivered_at >= DRAIN_NS):
+                    self._end("delivered")
+            else:
+                self.delivered_at = None
+                if self._one_view() and world.time - max(world.moved, world.injector.healed_at or 0) >= self.calm:
+                    self._end("calm")
+        else:
+            self.delivered_at = None
+        world.later(world.time + self.every, self._look, None, None)
+
+    def _end(self, why: str) -> None:
+        from ordercast.sim.world import Ended
+
+        self.why = why
+        raise Ended
+
+    def _one_view(self) -> bool:
+        """Whether the live members share a view, as far as the protocol has views."""
+        world = self.world
+        live = [host for host in world.hosts if host.up]
+        if not world.info.views:
+            return True
+        ids = tuple(host.id for host in live)
+        return all(tuple(m for m in host.view if world.host[m].up) == ids for host in live)
+
+    def _delivered(self) -> bool:
+        """Every live member has all that every live member submitted in this life."""
+        live = [host for host in self.world.hosts if host.up]
+        return self._one_view() and all(
+            not sender.counter or host.last.get(sender.id) == sender.counter for host in live for sender in live
+        )
+
+    def _drained(self) -> bool:
+        stacks = [host.stack for host in self.world.hosts if host.up and host.stack is not None]
+        return not any(any(stack.queues().values()) for stack in stacks)

@@ -1,0 +1,99 @@
+"""A run of the simulator: everything delivered, the same digest whenever it is run."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ordercast.errors import UsageError
+from ordercast.sim.faults import Duplication, Loss, Pause, Slow
+from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.world import run
+from ordercast.trace.schema import Kind
+
+PLAIN = Scenario(members=5, messages=400, seed=7)
+ROUGH = Scenario(
+    members=4,
+    messages=300,
+    seed=7,
+    wire=True,
+    faults=(
+        Loss(p=0.2, at_ms=5, until_ms=60),
+        Duplication(p=0.2, until_ms=100),
+        Pause(member=2, at_ms=20, for_ms=60),
+        Slow(member=3, at_ms=20, until_ms=100),
+    ),
+)
+CODE = """
+import sys
+from ordercast.sim.scenario import Scenario
+from ordercast.sim.world import run
+print(run(Scenario.from_toml(sys.stdin.read())).digest)
+"""
+
+
+@pytest.mark.parametrize("scenario", [PLAIN, ROUGH], ids=["plain", "rough"])
+def test_everything_is_delivered_everywhere(scenario):
+    outcome = run(scenario)
+    assert outcome.ended == "delivered"
+    assert outcome.messages == outcome.delivered == scenario.messages
+    assert outcome.deliveries == scenario.messages * scenario.members
+    assert set(outcome.status) == set(scenario.ids)
+
+
+@pytest.mark.parametrize("scenario", [PLAIN, ROUGH], ids=["plain", "rough"])
+def test_one_digest_under_any_hash_seed_and_level(scenario):
+    digests = {run(scenario, level=level).digest for level in ("deliver", "full")}
+    for seed in ("0", "1", "4711"):
+        out = subprocess.run(
+            [sys.executable, "-c", CODE],
+            input=scenario.to_toml(),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        digests.add(out.stdout.strip())
+    assert len(digests) == 1
+
+
+def test_another_seed_gives_another_run():
+    assert run(PLAIN).digest != run(PLAIN.changed(seed=8)).digest
+
+
+def test_rows_of_the_life_cycle():
+    rows = run(PLAIN).trace.rows
+    kinds = [Kind(row.kind) for row in rows if row.member == 0]
+    assert kinds.count(Kind.START) == 5
+    stable = [row for row in rows if row.kind == Kind.STABLE]
+    assert [row.members for row in stable] == [(1, 2, 3, 4, 5)]
+    ends = [row for row in rows if row.kind == Kind.END]
+    assert [row.member for row in ends] == [1, 2, 3, 4, 5]
+    assert all(row.detail["queues"] and not any(row.detail["queues"].values()) for row in ends)
+
+
+@pytest.mark.parametrize("regime", ["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one"])
+def test_every_load_regime_ends(regime):
+    scenario = Scenario(members=3, messages=60, sizes=(0, 1, 64, 3000), load=Load(regime=regime, batch=2))
+    outcome = run(scenario)
+    assert (outcome.delivered, outcome.ended) == (60, "delivered")
+
+
+def test_idle_sends_nothing():
+    outcome = run(Scenario(load=Load(regime="idle")))
+    assert (outcome.messages, outcome.delivered, outcome.ended) == (0, 0, "delivered")
+
+
+def test_one_talker_talks_alone():
+    rows = run(Scenario(messages=20, senders=(2,))).trace.rows
+    assert {row.member for row in rows if row.kind == Kind.SUBMIT} == {2}
+
+
+def test_wrong_words_are_one_sentence():
+    with pytest.raises(UsageError, match="level: expected one of off, deliver, full, record"):
+        run(PLAIN, level="some")
+    with pytest.raises(UsageError, match="service: token_site provides agreed, not safe"):
+        run(PLAIN.changed(service="safe"))
+    with pytest.raises(UsageError, match="options of token_site"):
+        run(PLAIN.changed(options={"fast": True}))

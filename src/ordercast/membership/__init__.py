@@ -36,12 +36,14 @@ derived from `Decision` are for the owner alone, which must not pass them on::
 7. A packet of another ring straight from a peer: ``foreign(now, peer, ring_id)``.
 """
 
+from ordercast.membership.automaton import State
 from ordercast.membership.events import Committed, Decision, Gathering, Parted, Returned
-from ordercast.membership.member import Membership, State
+from ordercast.membership.member import PROBES, Membership
 from ordercast.membership.packets import PACKETS, CommitToken, Hello, Join
 
 __all__ = [
     "PACKETS",
+    "PROBES",
     "CommitToken",
     "Committed",
     "Decision",

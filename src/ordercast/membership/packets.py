@@ -14,9 +14,11 @@ from msgspec import Meta, Struct
 from ordercast.contract import Packet
 from ordercast.errors import WireError
 from ordercast.limits import MEMBERS_MAX
+from ordercast.membership.cause import ToldCause
 from ordercast.types import U8, U16, U32, U63, ViewId
 
 RING_SEQ_MAX = 2**62  # leaves room to raise it for ever
+VERSION_MAX = 2**31  # leaves room to contradict
 
 Ids = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
 Views = Annotated[tuple[ViewId, ...], Meta(max_length=MEMBERS_MAX)]
@@ -44,6 +46,8 @@ class PackedRows(Struct, frozen=True, array_like=True, gc=False):
                 raise WireError("rows", "index out of range")
             if int.from_bytes(row.hears, "little") >> len(self.ids):
                 raise WireError("rows", "hears out of range")
+            if row.version > VERSION_MAX:
+                raise WireError("rows", "version")
         if any(view.seq > RING_SEQ_MAX for view in self.views):
             raise WireError("rows", "ring_seq")
 
@@ -74,6 +78,7 @@ class Join(Packet, frozen=True, array_like=True, gc=False, tag=41):
     got: Got | None
     rows: PackedRows
     timeout_ns: U63  # T: all members use one
+    cause: ToldCause  # why I gather, for those who follow
 
     def check(self) -> None:
         self.rows.check()

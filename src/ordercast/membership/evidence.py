@@ -1,0 +1,140 @@
+"""Evidence of links: whom this member hears, how often each link broke, and how long a broken one stays on probation.
+
+A *run* is an unbroken time of hearing q; a gap above T_hear ends it.  q is in `hears` while its last packet is younger
+than T_hear and its run is at least as long as its probation.  Each *strike* (a broken run, a token that did not arrive,
+a stuck mark, a refused agreement) beyond the second multiplies the probation by four; calm forgives one at a time.
+
+Only the transmitter of a packet is heard, never the originator of a message that another one repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from ordercast.types import Incarnation, MemberId, Nanoseconds
+
+SECOND: Nanoseconds = 1_000_000_000
+PROBATION_MAX_NS: Nanoseconds = 60 * SECOND  # also the calm that forgives one strike
+FREE_STRIKES = 2
+STRIKES_MAX = 12
+
+
+class Link:
+    """What this member knows of its link from one other, of that one's newest incarnation."""
+
+    __slots__ = ("again", "calm", "heard", "hears", "incarnation", "known", "since", "strikes")
+
+    def __init__(self, incarnation: Incarnation, now: Nanoseconds) -> None:
+        self.incarnation = incarnation
+        self.known = now  # first heard of, directly or through a row
+        self.heard: Nanoseconds | None = None  # last packet straight from it
+        self.since: Nanoseconds = now  # start of the present run, or the last strike
+        self.again: Nanoseconds | None = None  # when a packet last ended a silence; a strike does not move it
+        self.strikes = 0
+        self.calm: Nanoseconds = now  # since when the present number of strikes could have fallen
+        self.hears = False  # as of the last recomputation: in the own row
+
+
+class Evidence:
+    """All links of one member.  `hear_ns` is T_hear in force; the caller keeps it equal to T_loss."""
+
+    __slots__ = ("cap_ns", "hear_ns", "links", "timeout_ns")
+
+    def __init__(self, timeout_ns: Nanoseconds, cap_ns: Nanoseconds = PROBATION_MAX_NS) -> None:
+        self.timeout_ns = timeout_ns
+        self.hear_ns = timeout_ns
+        self.cap_ns = cap_ns
+        self.links: dict[MemberId, Link] = {}
+
+    # ------------------------------------------------------------------------------------------------- what was seen
+
+    def learn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+        """(q, incarnation) exists.  True if that is news: a new life starts without strikes and unheard."""
+        link = self.links.get(q)
+        if link is not None and link.incarnation >= incarnation:
+            return False
+        self.links[q] = Link(incarnation, now)
+        return True
+
+    def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
+        """An earlier life of q than the newest known: its packets are dropped and prove nothing."""
+        link = self.links.get(q)
+        return link is not None and incarnation < link.incarnation
+
+    def packet(self, now: Nanoseconds, q: MemberId) -> None:
+        """A packet came straight from q, of its newest incarnation."""
+        link = self.links[q]
+        if link.heard is None or now - link.heard > self.hear_ns:
+            link.since = link.again = now
+        link.heard = now
+
+    def forget(self, q: MemberId) -> None:
+        """q is said to be gone: out of `hears` until its next packet; no strike, for nothing broke."""
+        link = self.links.get(q)
+        if link is not None:
+            link.heard, link.hears = None, False
+
+    def stood_still(self, now: Nanoseconds) -> None:
+        """This member itself was paused: nobody it heard was silent."""
+        for link in self.links.values():
+            if link.hears:
+                link.heard = now
+
+    # --------------------------------------------------------------------------------------------------- what follows
+
+    def probation_ns(self, q: MemberId) -> Nanoseconds:
+        """How long a good run q needs before it is believed."""
+        strikes = self.links[q].strikes
+        return 0 if strikes <= FREE_STRIKES else min(self.cap_ns, self.timeout_ns * 4 ** (strikes - FREE_STRIKES))
+
+    def on_probation(self, now: Nanoseconds, q: MemberId) -> bool:
+        link = self.links.get(q)
+        return link is not None and link.strikes > FREE_STRIKES and now - link.since < self.probation_ns(q)
+
+    def strike(self, now: Nanoseconds, q: MemberId) -> bool:
+        """Count a break of the link.  True if q is on probation now; it is then out of `hears` at once."""
+        link = self.links[q]
+        self._forgive(now, link)
+        link.strikes = min(STRIKES_MAX, link.strikes + 1)
+        link.since = link.calm = now
+        on_probation = link.strikes > FREE_STRIKES
+        if on_probation:
+            link.hears = False
+        return on_probation
+
+    def recompute(self, now: Nanoseconds, gone: Container[MemberId] = ()) -> list[MemberId]:
+        """Bring `hears` up to date; the members that dropped out, each struck.  Of the `gone` nothing else is due."""
+        return [q for q, link in self.links.items() if self._recompute(now, q, link, q in gone)]
+
+    def hears(self) -> frozenset[MemberId]:
+        """Whom the own row names, as of the last recomputation."""
+        return frozenset(q for q, link in self.links.items() if link.hears)
+
+    def fresh(self, now: Nanoseconds, q: MemberId, settle_ns: Nanoseconds) -> bool:
+        """q was first heard of, or heard again after a silence, less than `settle_ns` ago."""
+        link = self.links.get(q)
+        if link is None:
+            return False
+        return now - link.known < settle_ns or (link.again is not None and now - link.again < settle_ns)
+
+    def _recompute(self, now: Nanoseconds, q: MemberId, link: Link, gone: bool) -> bool:
+        before = link.hears
+        if before:
+            self._forgive(now, link)
+        link.hears = (
+            link.heard is not None
+            and now - link.heard <= self.hear_ns
+            and (link.strikes <= FREE_STRIKES or now - link.since >= self.probation_ns(q))
+        )
+        if before and not link.hears and not gone:
+            self.strike(now, q)
+            return True
+        if link.hears and not before:
+            link.calm = max(link.calm, now)
+        return False
+
+    def _forgive(self, now: Nanoseconds, link: Link) -> None:
+        if link.hears and link.strikes:
+            calm = min(link.strikes, (now - link.calm) // self.cap_ns)
+            link.strikes -= calm
+            link.calm += calm * self.cap_ns

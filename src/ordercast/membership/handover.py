@@ -1,0 +1,72 @@
+"""The token on its way to the successor: repeated until it is known to have gone on, and the blame if it did not.
+
+Repetition is by unicast once, then by multicast with the addressee named, so a broken unicast path alone costs no view;
+that this successor needs it is remembered for the view.  It stops only at a sign that the token went on: the next token
+of the ring, or a message with a number above the copy's; a late message of the previous holder is no sign.
+
+Who gives up a ring with a token outstanding after two repetitions asks the successor's Join which token it got last:
+below what was sent, the link is struck.  This covers links that pass everything but tokens.
+"""
+
+from __future__ import annotations
+
+from ordercast.contract import ALL, Action, Note, Packet, Transmit
+from ordercast.membership.packets import Got
+from ordercast.membership.timers import REPEAT, Deadlines
+from ordercast.types import MemberId, Nanoseconds, NetId
+
+MULTICAST_AFTER = 1  # repetitions by unicast
+BLAME_AFTER = 2  # repetitions
+
+
+class Handover:
+    """At most one token is outstanding."""
+
+    __slots__ = ("_deadlines", "_net", "_repeat_ns", "blamed", "by_multicast", "copy", "repetitions", "sent", "to")
+
+    def __init__(self, deadlines: Deadlines, net: NetId, repeat_ns: Nanoseconds) -> None:
+        self._deadlines, self._net, self._repeat_ns = deadlines, net, repeat_ns
+        self.copy: Packet | None = None
+        self.to: MemberId = 0
+        self.sent: Got | None = None
+        self.repetitions = 0
+        self.by_multicast: set[MemberId] = set()  # successors of this view that unicasts do not reach
+        self.blamed: tuple[MemberId, Got] | None = None  # whose Join will tell whether my token arrived
+
+    def send(self, now: Nanoseconds, to: MemberId, token: Packet, sent: Got) -> list[Action]:
+        self.copy, self.to, self.sent, self.repetitions = token, to, sent, 0
+        out = self._deadlines.set(REPEAT, now + self._repeat_ns)
+        out.append(Transmit(self._net, ALL if to in self.by_multicast else to, token))
+        return out
+
+    def repeat(self, now: Nanoseconds) -> list[Action]:
+        if self.copy is None:
+            return []
+        self.repetitions += 1
+        out = self._deadlines.set(REPEAT, now + self._repeat_ns)
+        if self.repetitions > MULTICAST_AFTER and self.to not in self.by_multicast:
+            self.by_multicast.add(self.to)
+            out.append(Note("token_by_multicast", {"to": self.to}))
+        out.append(Transmit(self._net, ALL if self.to in self.by_multicast else self.to, self.copy))
+        return out
+
+    def went_on(self) -> None:
+        self.copy = None
+        self._deadlines.clear(REPEAT)
+
+    def give_up(self) -> None:
+        """Gather begins; if the token may not have arrived, its addressee is asked about it."""
+        if self.copy is not None and self.repetitions >= BLAME_AFTER and self.sent is not None:
+            self.blamed = (self.to, self.sent)
+        self.went_on()
+
+    def judge(self, q: MemberId, got: Got | None) -> bool:
+        """A Join of q says which token it got last.  True: mine did not arrive."""
+        if self.blamed is None or self.blamed[0] != q:
+            return False
+        sent, self.blamed = self.blamed[1], None
+        return got is None or got < sent
+
+    def new_ring(self) -> None:
+        self.by_multicast.clear()
+        self.blamed = None

@@ -1,0 +1,59 @@
+"""The ring number: on storage before any token carries it, so that no life of a member ever uses a view id twice.
+
+A Store that comes too late for its attempt is not lost: the number was never on a token, so the next attempt may use it
+without waiting for the disk again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ordercast.contract import Action, Store
+from ordercast.membership.commit import RING_STEP
+
+RING_SEQ = "ring_seq"  # key on storage
+
+
+class RingNumber:
+    __slots__ = ("error", "seen", "stored", "storing", "used")
+
+    def __init__(self) -> None:
+        self.used = 0  # highest on a token I wrote; what a Join says
+        self.stored = 0  # on storage, at least `used`
+        self.seen = 0  # highest seen anywhere
+        self.storing = 0  # highest under way to the disk
+        self.error = ""  # why the last write failed
+
+    def start(self, first: int, stored: Mapping[str, tuple[int, bytes]]) -> None:
+        """Raised at every start: the life before may have used what it stored."""
+        self.stored = stored[RING_SEQ][0] if RING_SEQ in stored else 0
+        self.used = max(first, self.stored + RING_STEP)
+
+    def see(self, number: int) -> None:
+        self.seen = max(self.seen, number)
+
+    def next(self) -> int:
+        return max(self.seen, self.used) + RING_STEP
+
+    def need(self, number: int) -> list[Action]:
+        """Have it on storage; empty if it is there or on its way."""
+        if number <= max(self.stored, self.storing):
+            return []
+        self.storing = number
+        return [Store(RING_SEQ, number, b"")]
+
+    def answered(self, number: int) -> None:
+        self.stored = max(self.stored, number)
+        if number >= self.storing:
+            self.storing = 0
+        self.error = ""
+
+    def failed(self, number: int, why: str) -> None:
+        if number >= self.storing:
+            self.storing = 0
+        self.error = why
+
+    def use(self, number: int) -> None:
+        assert self.used < number <= self.stored, "a number leaves on a token only from storage, and once"
+        self.used = number
+        self.see(number)

@@ -1,0 +1,133 @@
+"""The table: the newest row of every member, who hears whom, relayed in every Hello and Join.
+
+Rows are relayed, so all members connected in any way come to hold the same table; (incarnation, version) orders the
+rows of one member and the newer wins.  Only its owner writes a row, with one exception: a crash hint lets another write
+q's row as gone with the next version.  Who finds itself described so contradicts with a higher version, so nobody is
+declared gone against its will.  A row of mine with *my* version but other content is contradicted as well: a hint may
+have used the same number as I did in the same moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ordercast.limits import MEMBERS_MAX
+from ordercast.membership.choose import NO_VIEW, Row
+from ordercast.membership.packets import PackedRow, PackedRows
+from ordercast.types import Incarnation, MemberId, Nanoseconds, ViewId
+
+NOBODY: frozenset[MemberId] = frozenset()
+ROW_BYTES = 24  # of a packed row, its bitmap left out; with its own view id 14 more
+
+
+class Table:
+    """Rows of the configured members; those of strangers are not taken."""
+
+    __slots__ = ("_unheard", "allowed", "me", "moved", "rows")
+
+    def __init__(self, me: MemberId, incarnation: Incarnation, allowed: Iterable[MemberId], now: Nanoseconds) -> None:
+        self.me = me
+        self.allowed = frozenset(allowed) | {me}
+        self.rows: dict[MemberId, Row] = {me: Row(me, incarnation, 1, NO_VIEW, False, frozenset({me}))}
+        self.moved: Nanoseconds = now  # when the `hears` of any row last changed
+        self._unheard: dict[MemberId, Nanoseconds] = {}  # since when nobody hears it
+
+    @property
+    def own(self) -> Row:
+        return self.rows[self.me]
+
+    def write(self, now: Nanoseconds, view: ViewId, working: bool, hears: frozenset[MemberId]) -> bool:
+        """Set the own row.  True if it changed: then it has a new version and must be announced."""
+        own = self.own
+        if (own.view, own.working, own.hears) == (view, working, hears):
+            return False
+        self._put(now, Row(self.me, own.incarnation, own.version + 1, view, working, hears))
+        return True
+
+    def take(self, now: Nanoseconds, row: Row) -> bool:
+        """Take a row from the network.  True if the table changed."""
+        if row.id not in self.allowed:
+            return False
+        old = self.rows.get(row.id)
+        if row.id == self.me:
+            return self._contradict(now, row)
+        if old is not None and (row.incarnation, row.version) <= (old.incarnation, old.version):
+            return False
+        self._put(now, row)
+        return True
+
+    def gone(self, now: Nanoseconds, q: MemberId) -> bool:
+        """A hint says that q is gone: write its row so.  True if that is news."""
+        old = self.rows.get(q)
+        if old is None or not old.hears:
+            return False
+        self._put(now, Row(q, old.incarnation, old.version + 1, old.view, False, NOBODY))
+        return True
+
+    def void(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+        """A new life of q exists: what its former one said is void until the new one speaks."""
+        old = self.rows.get(q)
+        if old is not None and old.incarnation < incarnation:
+            del self.rows[q]
+            self.moved = now
+
+    def _contradict(self, now: Nanoseconds, row: Row) -> bool:
+        own = self.own
+        if row.incarnation != own.incarnation or row.version < own.version or row == own:
+            return False
+        self._put(now, Row(self.me, own.incarnation, row.version + 1, own.view, own.working, own.hears))
+        return True
+
+    def _put(self, now: Nanoseconds, row: Row) -> None:
+        old = self.rows.get(row.id)
+        assert old is None or (row.incarnation, row.version) > (old.incarnation, old.version), "versions grow"
+        if old is None or old.hears != row.hears:
+            self.moved = now
+        self.rows[row.id] = row
+
+    # -------------------------------------------------------------------------------------------------------- packets
+
+    def relayed(self, now: Nanoseconds, keep_ns: Nanoseconds) -> list[Row]:
+        """The rows to send: the own one first; without those of members nobody has heard for `keep_ns`."""
+        heard = set().union(*(row.hears for row in self.rows.values() if row.hears))
+        out = [self.own]
+        for q in sorted(self.rows):
+            if q == self.me:
+                continue
+            if q in heard:
+                self._unheard.pop(q, None)
+            elif now - self._unheard.setdefault(q, now) > keep_ns:
+                continue
+            out.append(self.rows[q])
+        return out
+
+
+def pack(rows: list[Row], packet_bytes: int) -> Iterator[PackedRows]:
+    """Rows for as few packets as hold them; each packet can be read alone."""
+    per_packet = max(1, packet_bytes // (ROW_BYTES + 14 + MEMBERS_MAX // 8))
+    if 38 * len(rows) + len(rows) * len(rows) // 8 <= packet_bytes:
+        per_packet = len(rows)
+    for first in range(0, len(rows), per_packet):
+        yield _pack(rows[first : first + per_packet])
+
+
+def _pack(rows: list[Row]) -> PackedRows:
+    ids = sorted({row.id for row in rows}.union(*(row.hears for row in rows)))
+    views = sorted({row.view for row in rows})
+    bit = {q: index for index, q in enumerate(ids)}
+    view_at = {view: index for index, view in enumerate(views)}
+    size = (len(ids) + 7) // 8
+    packed = []
+    for row in rows:
+        hears = sum(1 << bit[q] for q in row.hears).to_bytes(size, "little")
+        packed.append(PackedRow(bit[row.id], row.incarnation, row.version, view_at[row.view], row.working, hears))
+    return PackedRows(tuple(ids), tuple(views), tuple(packed))
+
+
+def unpack(packed: PackedRows) -> Iterator[Row]:
+    """The rows of a packet that passed its check."""
+    ids = packed.ids
+    for row in packed.rows:
+        mask = int.from_bytes(row.hears, "little")
+        hears = frozenset(q for index, q in enumerate(ids) if mask >> index & 1)
+        yield Row(ids[row.member], row.incarnation, row.version, packed.views[row.view], row.working, hears)

@@ -1,0 +1,200 @@
+"""Throughput, cost and latency of a group on this machine: starts its members, lets them send, collects the figures.
+
+All processes share the clock of the machine, so one-way latency is exact.  The figure for messages is that of the
+slowest member inside a window that opens after a warm-up; the cost is the processor time of all members in that window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast import config as configuration
+from ordercast import registry
+from ordercast.config import GroupConfig, Member, Net, TraceConfig
+from ordercast.errors import RunError, UsageError
+from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX
+from ordercast.live import build, namespaces
+from ordercast.live.fleet import Child, Fleet, died, fleet
+from ordercast.live.load import QUIET_SECONDS, Spec
+from ordercast.live.namespaces import Host
+
+WARM_UP_SECONDS = 0.5
+START_SECONDS = 30.0  # for all members to be in one view
+AHEAD_BYTES = 2 * 2**20  # of one sender that sends as fast as it can
+AHEAD_MESSAGES_MIN = 16
+
+
+class Plan(msgspec.Struct):
+    """One measurement."""
+
+    protocol: str = "token_site"
+    members: int = 4
+    size: int = 100
+    senders: int = 4
+    seconds: float = 3.0
+    rate: float = 0.0  # messages per second of all senders together; 0: as fast as possible
+    service: str = ""
+    mode: str = "multicast"
+    options: dict[str, Any] = {}
+    mtu: int = 0  # above 0: members in network namespaces, on a bridge with this MTU
+    datagram_bytes: int = 0
+    timeout_ms: int = 0
+    warm_up: float = WARM_UP_SECONDS
+    ahead: int = 0
+    profile: str = ""
+
+
+def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
+    """UDP ports that nobody uses at this moment."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            probe = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            probe.bind((address, 0))
+            found.append(probe.getsockname()[1])
+        return found
+
+
+def make_config(plan: Plan, base: Path, hosts: list[Host]) -> GroupConfig:
+    info = registry.get(plan.protocol)
+    if hosts:
+        members = tuple(Member(k, host.address, 7400) for k, host in enumerate(hosts, 1))
+        port = 7399
+    else:
+        port, *ports = free_ports(plan.members + 1)
+        members = tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1))
+    largest = min(plan.mtu - 28, DATAGRAM_BYTES_MAX) if hosts else DATAGRAM_BYTES_LOOPBACK
+    config = GroupConfig(
+        group=f"bench-{secrets.token_hex(4)}",
+        protocol=plan.protocol,
+        members=members,
+        options=msgspec.convert(plan.options, info.options),
+        timeout_ms=plan.timeout_ms or configuration.TIMEOUT_MS_LOOPBACK,
+        datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
+        net=Net(plan.mode, configuration.MULTICAST_ADDRESS, port, "" if hosts else "127.0.0.1"),
+        trace=TraceConfig("off"),
+        base=base,
+    )
+    build.frame_limit(config)
+    return config
+
+
+def check(plan: Plan) -> Plan:
+    info = registry.get(plan.protocol)
+    if plan.senders > plan.members:
+        raise UsageError(f"--senders {plan.senders}: expected at most the {plan.members} members")
+    service = plan.service or info.default_service.word
+    if service not in [s.word for s in info.provides]:
+        words = ", ".join(s.word for s in info.provides)
+        raise UsageError(f"--service {service}: {plan.protocol} provides {words}")
+    return msgspec.structs.replace(plan, service=service)
+
+
+async def measure(plan: Plan, config: GroupConfig | None = None) -> dict[str, Any]:
+    """Run one measurement; `config` fixes protocol, members, addresses and options."""
+    plan = check(plan)
+    with contextlib.ExitStack() as stack:
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ordercast-bench-")))
+        hosts = stack.enter_context(namespaces.bridge(plan.members, plan.mtu)) if plan.mtu else []
+        if config is None:
+            config = make_config(plan, base, hosts)
+        text = configuration.dump(msgspec.structs.replace(config, trace=TraceConfig("off"), state_dir=str(base / "s")))
+        async with fleet(base / "logs") as group:
+            return await _run(plan, config, text, base, hosts, group)
+
+
+async def _run(
+    plan: Plan, config: GroupConfig, text: str, base: Path, hosts: list[Host], group: Fleet
+) -> dict[str, Any]:
+    answers: dict[str, dict[int, Any]] = {"ready": {}, "sent": {}, "result": {}}
+    news = asyncio.Event()
+
+    def said(child: Child, words: dict[str, Any]) -> None:
+        for key, value in words.items():
+            answers[key][child.member] = value
+        news.set()
+
+    async def all_said(key: str, seconds: float, what: str) -> dict[int, Any]:
+        until = time.monotonic() + seconds
+        while len(answers[key]) < len(group.children):
+            gone = [child for child in group.children if not child.alive and child.member not in answers[key]]
+            if gone:
+                raise died(gone[0])
+            news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), 0.1)
+            if time.monotonic() > until:
+                silent = [str(c.member) for c in group.children if c.member not in answers[key]]
+                raise RunError(f"bench: members {', '.join(silent)} {what} within {seconds:g} s")
+        return answers[key]
+
+    for rank, me in enumerate(config.ids):
+        file = base / f"group-{me}.toml"
+        file.write_text(text)
+        spec = Spec(
+            str(file), me, plan.size, rank < plan.senders, plan.rate / plan.senders, plan.seconds, plan.warm_up,
+            plan.service, plan.ahead or max(AHEAD_MESSAGES_MIN, AHEAD_BYTES // max(1, plan.size)), plan.profile,
+        )  # fmt: skip
+        arguments = ["-m", "ordercast.live.load", msgspec.json.encode(spec).decode()]
+        await group.start(me, arguments, said, hosts[rank].enter if hosts else ())
+    await all_said("ready", START_SECONDS, "were not in one view")
+    start = time.monotonic_ns() + 200_000_000
+    for child in group.children:
+        child.tell(start=start)
+    wait = plan.warm_up + plan.seconds + 30
+    sent = await all_said("sent", wait, "still have undelivered messages")
+    for child in group.children:
+        child.tell(total=sum(sent.values()))
+    results = await all_said("result", QUIET_SECONDS + 5, "gave no result")
+    for child in group.children:
+        child.tell(end=True)
+    await group.ended(5.0)
+    return summary(plan, config, results)
+
+
+def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """One object of figures."""
+    each = list(results.values())
+    least = min(r["msgs"] for r in each)
+    common = min(len(r["checkpoints"]) for r in each)
+    prefixes = {tuple(r["checkpoints"][:common]) for r in each}
+    total = sum(r["sent"] for r in each)
+    complete = all(r["delivered"] == total for r in each)
+    p50, p99 = ([r[key] for r in each if r[key] is not None] for key in ("p50_us", "p99_us"))
+    status = [r["status"] for r in each]
+    return {
+        "protocol": config.protocol,
+        "members": len(config.members),
+        "senders": plan.senders,
+        "size": plan.size,
+        "service": plan.service,
+        "mode": config.net.mode,
+        "rate": plan.rate,
+        "seconds": plan.seconds,
+        "datagram_bytes": config.datagram_bytes,
+        "mtu": plan.mtu or None,
+        "msgs_s": round(least / plan.seconds),
+        "mb_s": round(least * plan.size / plan.seconds / 1e6, 3),
+        "cpu_us_per_msg": round(1e6 * sum(r["cpu_s"] for r in each) / least, 3) if least else None,
+        "p50_us": round(max(p50), 1) if p50 else None,
+        "p99_us": round(max(p99), 1) if p99 else None,
+        "same_order": len(prefixes) == 1 and complete and len({r["order"] for r in each}) == 1,
+        "messages": total,
+        "messages_per_frame": round(total / max(1, each[0]["frames"]), 1),
+        "datagrams_lost": sum(s["datagrams"]["lost_here"] for s in status),
+        "drops": sum(sum(s["drops"].values()) for s in status),
+    }
+
+
+def bench(plan: Plan, config: GroupConfig | None = None) -> dict[str, Any]:
+    return asyncio.run(measure(plan, config))

@@ -1,0 +1,219 @@
+"""One member of a benchmark: sends as told, reads the first eight bytes of every message, hashes the order.
+
+Run by bench.py as `python -m ordercast.live.load SPEC`; it uses the library as an application would, in the batch form.
+A message is the time it was due (CLOCK_MONOTONIC, shared by all processes of a machine), its number, and padding.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import json
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast import config as configuration
+from ordercast.errors import OrdercastError, Overloaded
+from ordercast.live import lifeline
+from ordercast.live.alarm import Alarm
+from ordercast.live.group import Group
+from ordercast.types import Batch, Service, View
+
+CHECKPOINT_FRAMES = 64
+QUIET_SECONDS = 10.0  # to drain after the last send
+_STAMP = struct.Struct("<Q")
+_HEAD = struct.Struct("<QQ")
+_ORDER = struct.Struct("<IQQI")
+_clock = time.monotonic_ns
+
+
+class Spec(msgspec.Struct):
+    """What one member of a benchmark does."""
+
+    config: str
+    me: int
+    size: int
+    sends: bool
+    rate: float  # messages per second of this member; 0: as fast as the group takes them
+    seconds: float
+    warm_up: float
+    service: str
+    ahead: int  # messages that a sender keeps on their way when it sends as fast as it can
+    profile: str = ""
+
+
+class Load:
+    """The application of one member."""
+
+    def __init__(self, spec: Spec, group: Group) -> None:
+        self.spec, self.group = spec, group
+        self.service = Service[spec.service.upper()]
+        self.pad = bytes(max(0, spec.size - _HEAD.size))
+        self.delivered = self.sent = self.outstanding = 0
+        self.frames = 0
+        self.order = hashlib.blake2b(digest_size=16)
+        self.checkpoints: list[str] = []
+        self.latencies: list[int] = []
+        self.opens = self.closes = 2**63
+        self.window: list[tuple[int, float]] = []  # (delivered, cpu seconds) at both ends
+        self.total: int | None = None  # all messages of all senders, once they are known
+        self.done = asyncio.Event()
+
+    # ------------------------------------------------------------------------------------------------------- sending
+
+    def begin(self, start: int) -> None:
+        """Send from `start` to the end of the window."""
+        spec, loop = self.spec, asyncio.get_running_loop()
+        self.opens = start + int(spec.warm_up * 1e9)
+        self.closes = self.opens + int(spec.seconds * 1e9)
+        self.due = float(start)
+        self.alarms = [Alarm(loop, self._snapshot), Alarm(loop, self._snapshot)]
+        self.alarms[0].set(self.opens)
+        self.alarms[1].set(self.closes)
+        self.pace = Alarm(loop, self._send_due if spec.rate else self._fill)
+        if spec.sends:
+            self.pace.set(start)
+
+    def _snapshot(self) -> None:
+        self.window.append((self.delivered, time.process_time()))
+
+    def _fill(self) -> None:
+        """Keep `ahead` messages on their way."""
+        now, count = _clock(), self.spec.ahead - self.outstanding
+        if count <= 0 or now >= self.closes:
+            return
+        pack, pad, first = _HEAD.pack, self.pad, self.sent
+        if self.spec.size >= _HEAD.size:
+            payloads = [pack(now, number) + pad for number in range(first, first + count)]
+        else:
+            payloads = [pack(now, number)[: self.spec.size] for number in range(first, first + count)]
+        self._submit(payloads)
+
+    def _send_due(self) -> None:
+        """Everything that is due by now, each stamped with its own time."""
+        now, step = _clock(), 1e9 / self.spec.rate
+        payloads = []
+        while self.due <= now and self.due < self.closes:
+            payloads.append((_HEAD.pack(int(self.due), self.sent + len(payloads)) + self.pad)[: self.spec.size])
+            self.due += step
+        if payloads:
+            self._submit(payloads)
+        if self.due < self.closes:
+            self.pace.set(int(self.due))
+
+    def _submit(self, payloads: list[bytes]) -> None:
+        try:
+            self.group.send_batch_nowait(payloads, self.service)
+        except Overloaded:
+            self.pace.set(_clock() + 1_000_000)
+            return
+        self.sent += len(payloads)
+        self.outstanding += len(payloads)
+
+    # ----------------------------------------------------------------------------------------------------- receiving
+
+    async def read(self) -> None:
+        """Take every message, look into it, and note where it stands in the order."""
+        me, floods = self.group.me, self.spec.sends and not self.spec.rate
+        long_enough, every = self.spec.size >= _STAMP.size, self.spec.rate > 0
+        stamp_of = _STAMP.unpack_from
+        update, pack = self.order.update, _ORDER.pack
+        async for batch in self.group.batches():
+            if type(batch) is not Batch:
+                continue
+            now = _clock()
+            count = batch.count
+            payloads = batch.payloads()
+            stamps = [stamp_of(payload)[0] for payload in payloads] if long_enough else []
+            update(pack(batch.sender, batch.incarnation, batch.counter, count))
+            self.frames += 1
+            if self.frames % CHECKPOINT_FRAMES == 0:
+                self.checkpoints.append(self.order.copy().hexdigest())
+            self.delivered += count
+            if stamps and self.opens <= now < self.closes:
+                if every:
+                    self.latencies += [now - stamp for stamp in stamps]
+                else:
+                    self.latencies.append(now - stamps[0])
+            if batch.sender == me:
+                self.outstanding -= count
+                if floods:
+                    self._fill()
+            if self.delivered == self.total:
+                self.done.set()
+
+    def result(self) -> dict[str, Any]:
+        while len(self.window) < 2:
+            self._snapshot()
+        (first, cpu0), (last, cpu1) = self.window
+        latencies = sorted(self.latencies)
+        return {
+            "member": self.group.me,
+            "msgs": last - first,
+            "cpu_s": cpu1 - cpu0,
+            "delivered": self.delivered,
+            "sent": self.sent,
+            "frames": self.frames,
+            "p50_us": latencies[len(latencies) // 2] / 1e3 if latencies else None,
+            "p99_us": latencies[int(len(latencies) * 0.99)] / 1e3 if latencies else None,
+            "checkpoints": self.checkpoints,
+            "order": self.order.hexdigest(),
+            "status": self.group.status(),
+        }
+
+
+def say(**words: Any) -> None:
+    print(json.dumps(words), flush=True)
+
+
+async def main(spec: Spec) -> None:
+    config = configuration.load(spec.config, spec.me)
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    group = Group(config, spec.me, folder=config.state_path(spec.me))
+    async with group:
+        load = Load(spec, group)
+        reader = asyncio.create_task(load.read())
+        while group.view is not None and len(group.view.members) < len(config.members):
+            await asyncio.sleep(0.01)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(100_000, 50, 50)
+        say(ready=spec.me)
+        async for line in commands:
+            command = json.loads(line)
+            if "start" in command:
+                load.begin(command["start"])
+                await asyncio.sleep((load.closes - _clock()) / 1e9)
+                while load.outstanding and not reader.done():
+                    await asyncio.sleep(0.01)
+                say(sent=load.sent)
+            elif "total" in command:
+                load.total = command["total"]
+                if load.delivered < load.total:
+                    await asyncio.wait([asyncio.ensure_future(load.done.wait()), reader], timeout=QUIET_SECONDS,
+                                       return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+                say(result=load.result())
+            else:
+                break
+        reader.cancel()
+
+
+if __name__ == "__main__":
+    lifeline.hold()
+    spec = msgspec.json.decode(sys.argv[1], type=Spec)
+    try:
+        if spec.profile:
+            import cProfile
+
+            cProfile.run("asyncio.run(main(spec))", str(Path(spec.profile) / f"member-{spec.me}.prof"))
+        else:
+            asyncio.run(main(spec))
+    except OrdercastError as why:
+        sys.exit(f"ordercast: {why}")

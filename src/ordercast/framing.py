@@ -9,8 +9,10 @@ Totem's paper, section on packing (papers: "Performance engineering of the Totem
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from ordercast.contract import (
@@ -45,13 +47,19 @@ def frame_bytes(datagram_bytes: int, members: int) -> int:
 class _Open:
     """The frame that is being filled."""
 
-    __slots__ = ("control", "counter", "groups", "parts", "payloads", "service", "size")
+    __slots__ = ("control", "counter", "groups", "lengths", "parts", "payloads", "service", "size")
 
     def __init__(self, counter: int, service: int, groups: tuple[str, ...], control: bool) -> None:
         self.counter, self.service, self.groups, self.control = counter, service, groups, control
         self.payloads: list[bytes] = []
-        self.size = 0
+        self.lengths: list[int] = []
+        self.size = 0  # what it takes of a frame
         self.parts = 1
+
+    def add(self, payloads: list[bytes], lengths: list[int], cost: int) -> None:
+        self.payloads += payloads
+        self.lengths += lengths
+        self.size += cost
 
     def takes(self, service: int, groups: tuple[str, ...], control: bool) -> bool:
         return self.service == service and self.groups == groups and self.control == control and self.parts == 1
@@ -83,37 +91,57 @@ class Outbox:
     def put(self, payloads: list[bytes], service: int, groups: tuple[str, ...] = (), control: bool = False) -> int:
         """Accept messages; returns the counter of the first (control messages have none: 0)."""
         first = 0 if control else self.counter + 1
-        limit, frames, each = self.frame_bytes, self._frames, self.length_bytes
-        last = frames[-1] if frames else None
+        lengths = [len(payloads[0])] if len(payloads) == 1 else list(map(len, payloads))
+        count, size = len(lengths), sum(lengths)
+        last = self._frames[-1] if self._frames else None
         if last is not None and not last.takes(service, groups, control):
             last = None
-        counter = first
-        for payload in payloads:
-            cost = len(payload) + each
-            if cost > limit:
-                last = None
-                cut = _Open(counter, service, groups, control)
-                cut.payloads.append(payload)
-                cut.parts = -(-len(payload) // (limit - each))
-                frames.append(cut)
-                self._count += cut.parts
-            else:
-                if last is None or last.size + cost > limit or len(last.payloads) >= FRAME_MESSAGES_MAX:
-                    last = _Open(counter, service, groups, control)
-                    frames.append(last)
-                    self._count += 1
-                last.payloads.append(payload)
-                last.size += cost
-            self.bytes += len(payload)
-            counter += not control
+        cost = size + count * self.length_bytes
+        if (
+            last is not None
+            and last.size + cost <= self.frame_bytes
+            and len(last.lengths) + count <= FRAME_MESSAGES_MAX
+        ):
+            last.add(payloads, lengths, cost)
+        else:
+            self._spread(last, _Open(first, service, groups, control), payloads, lengths)
+        self.bytes += size
         if not control:
-            self.counter = counter - 1
+            self.counter += count
         return first
+
+    def _spread(self, last: _Open | None, fresh: _Open, payloads: list[bytes], lengths: list[int]) -> None:
+        """Over as many frames as it takes, beginning with what fits the last one; `fresh` is a new one's pattern."""
+        limit, each, count = self.frame_bytes, self.length_bytes, len(lengths)
+        ends = list(accumulate(lengths, initial=0))
+
+        def cost(k: int) -> int:
+            """Of all messages before the k-th."""
+            return ends[k] + each * k
+
+        at = 0
+        while at < count:
+            if last is None:
+                last = _Open(fresh.counter and fresh.counter + at, fresh.service, fresh.groups, fresh.control)
+                if lengths[at] + each > limit:
+                    last.parts = -(-lengths[at] // (limit - each))
+                self._frames.append(last)
+                self._count += last.parts
+                fits = 1
+            else:
+                fits = bisect_right(range(count + 1), cost(at) + limit - last.size, at, key=cost) - 1 - at
+                fits = min(fits, FRAME_MESSAGES_MAX - len(last.lengths))
+            end = at + fits
+            last.add(payloads[at:end], lengths[at:end], cost(end) - cost(at))
+            at = end
+            if fits == 0 or last.parts > 1:
+                last = None
 
     def put_first(self, payload: bytes, service: int) -> None:
         """A control message ahead of everything packed (a group's state after a merge)."""
         head = _Open(0, service, (), True)
         head.payloads.append(payload)
+        head.lengths.append(len(payload))
         head.size = len(payload) + self.length_bytes
         if head.size > self.frame_bytes:
             head.parts = -(-len(payload) // (self.frame_bytes - self.length_bytes))
@@ -148,7 +176,7 @@ class Outbox:
         self._count -= o.parts
         if o.parts == 1:
             data = b"".join(o.payloads) if len(o.payloads) > 1 else o.payloads[0]
-            lengths = array("I", map(len, o.payloads)).tobytes()
+            lengths = array("I", o.lengths).tobytes()
             self.bytes -= len(data)
             out.append(
                 Frame(me, inc, o.counter, len(o.payloads), o.service, lengths, data, o.groups, control=o.control)

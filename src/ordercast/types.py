@@ -7,9 +7,11 @@ the network *transmits* and *receives* datagrams.  Every module below uses these
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
-from itertools import accumulate
+from functools import lru_cache
+from struct import Struct as Cutter
+from struct import unpack
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -173,17 +175,24 @@ class Batch(Struct, frozen=True, gc=False):
 
     def payloads(self) -> list[bytes]:
         """The messages' bytes, in order."""
-        data = self.data
-        if self.count == 1:
-            return [data]
-        ends = list(accumulate(array("I", self.lengths)))
-        starts = [0, *ends[:-1]]
-        return [data[a:b] for a, b in zip(starts, ends, strict=True)]
+        count, lengths = self.count, self.lengths
+        if count == 1:
+            return [self.data]
+        if lengths == lengths[:4] * count:
+            return list(_cutter(int.from_bytes(lengths[:4], "little"), count)(self.data))
+        return list(unpack("s".join(map(str, array("I", lengths))) + "s", self.data))
 
     def messages(self) -> Iterator[Message]:
         service, groups = Service(self.service), self.groups
         for k, data in enumerate(self.payloads()):
             yield Message(self.sender, self.incarnation, self.counter + k, data, service, groups)
+
+
+@lru_cache(64)
+def _cutter(length: int, count: int) -> Callable[[bytes], tuple[bytes, ...]]:
+    """Cuts a buffer into equal messages; one call in C is several times cheaper than slicing in a loop."""
+    cutter: Callable[[bytes], tuple[bytes, ...]] = Cutter(f"{length}s" * count).unpack
+    return cutter
 
 
 class Submission(Struct, frozen=True, gc=False):

@@ -35,7 +35,7 @@ from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, MESSAGE_BYTES_MA
 from ordercast.types import Batch, Frame, Identity, Incarnation, MemberId, Nanoseconds, Service, Submission, ViewKind
 
 LENGTH_BYTES = 4  # one entry of the length table
-PACKET_BYTES = 240  # what a datagram's header, its seal and the packet around a frame take at most, without vectors
+PACKET_BYTES = 288  # what a datagram's header, its seal and the packet around a frame take at most, without vectors
 VECTOR_BYTES = 10  # per member: one number of a vector
 
 

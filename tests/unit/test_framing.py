@@ -141,3 +141,32 @@ def test_the_length_table_costs_what_the_limit_counts() -> None:
     box.put([b"x" * (LIMIT - LENGTH_BYTES)], Service.AGREED)
     (frame,) = box.take(5)
     assert frame.whole and len(frame.data) + len(frame.lengths) == LIMIT
+
+
+def dumb_frames(calls: list[list[int]], limit: int, each: int) -> list[list[int]]:
+    """Message by message into the last open frame; what does not fit opens the next one; too large ones stand alone."""
+    frames: list[list[int]] = []
+    is_open = False
+    for sizes in calls:
+        for size in sizes:
+            if size + each > limit:
+                frames.append([size])
+                is_open = False
+            elif is_open and sum(frames[-1]) + each * (len(frames[-1]) + 1) + size <= limit:
+                frames[-1].append(size)
+            else:
+                frames.append([size])
+                is_open = True
+    return frames
+
+
+def test_packing_agrees_with_a_dumb_twin() -> None:
+    rng = random.Random(9)
+    for _ in range(500):
+        box = outbox()
+        calls = [[rng.choice([0, 1, 5, 30, 96, 97, 300]) for _ in range(rng.randrange(1, 40))] for _ in range(3)]
+        for sizes in calls:
+            box.put([bytes(size) for size in sizes], Service.AGREED)
+        packed = [list(memoryview(f.lengths).cast("I")) for f in box.take(10_000) if f.parts == 1]
+        expected = dumb_frames(calls, LIMIT, LENGTH_BYTES)
+        assert packed == [frame for frame in expected if frame[0] + LENGTH_BYTES <= LIMIT]

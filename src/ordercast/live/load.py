@@ -23,7 +23,7 @@ from ordercast.errors import OrdercastError, Overloaded
 from ordercast.live import lifeline
 from ordercast.live.alarm import Alarm
 from ordercast.live.group import Group
-from ordercast.types import Batch, Service, View
+from ordercast.types import Batch, Service
 
 CHECKPOINT_FRAMES = 64
 QUIET_SECONDS = 10.0  # to drain after the last send
@@ -98,7 +98,7 @@ class Load:
     def _send_due(self) -> None:
         """Everything that is due by now, each stamped with its own time."""
         now, step = _clock(), 1e9 / self.spec.rate
-        payloads = []
+        payloads: list[bytes] = []
         while self.due <= now and self.due < self.closes:
             payloads.append((_HEAD.pack(int(self.due), self.sent + len(payloads)) + self.pad)[: self.spec.size])
             self.due += step

@@ -1,6 +1,6 @@
 """Network namespaces joined by a bridge: several hosts on one machine, with a wire of a chosen MTU between them.
 
-Needs root and iproute2.  Everything made here has one prefix and is removed at the end of the block, also after a fault.
+Needs root and iproute2.  All that is made here is removed at the end of the block, also after a fault.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from ordercast.contract import (
     ViewChange,
 )
 from ordercast.errors import WireError
-from ordercast.limits import DRAIN_DATAGRAMS_MAX
+from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live.alarm import Alarm
 from ordercast.live.sockets import JOINED_BYTES_MAX, JOINED_MAX, Net, NetPlan
 from ordercast.live.storage import Storage
@@ -365,7 +365,9 @@ class Node:
         out += self._prefix
         out += _counter_bytes(self._counter)
         _encode_into(packet, out, -1)
-        return len(out) - start
+        size = len(out) - start
+        assert size <= DATAGRAM_BYTES_MAX, f"a {type(packet).__name__} of {size} bytes fits no datagram"
+        return size
 
     def _append(self, net: Net, packet: Packet, joining: Net | None) -> Net | None:
         """Add a datagram to those that leave together; send what cannot wait.  Returns `net` if something waits."""

@@ -74,7 +74,7 @@ pip() {
         fail "pip could not install everything; the whole output is in $LOG"
     }
 }
-pip install --disable-pip-version-check -c constraints.txt pip hatchling editables
+pip install --disable-pip-version-check -c constraints.txt pip setuptools hatchling editables
 pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e ".[$EXTRAS]" --group test --group lint
 state >$MARK
 echo "setup: done; try .venv/bin/ordercast --help" >&2

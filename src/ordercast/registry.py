@@ -29,7 +29,7 @@ class ProtocolInfo(Struct, frozen=True):
     packets: tuple[type[Packet], ...]  # what it puts on the wire
     provides: tuple[Service, ...]
     promises: dict[str, tuple[str, ...]]  # service word -> ids of the catalogue that its runs are judged by
-    survives: frozenset[str] = frozenset()  # fault classes; the swarm draws only these
+    survives: frozenset[str] = frozenset()  # families of sim/faults.py, and `permanent`; the swarm draws only these
     needs: tuple[str, ...] = ()  # the layers below, in words
     views: bool = True  # delivers views
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed

@@ -50,8 +50,7 @@ from ordercast.transis.link import Link, window_frames
 from ordercast.transis.packets import Data, Nack, Retrans, Status
 from ordercast.types import U32, U63, Frame, Identity, MemberId, Nanoseconds, NetId, Service, ViewId
 
-TICKETS_MAX = 1_024  # in one packet of their own
-TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
+TICKETS_MAX = 1_024  # in one packet
 
 Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
 Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
@@ -69,7 +68,6 @@ class Sent(Body, frozen=True, gc=False, tag=1):
     def check(self) -> None:
         if self.c == 0:
             raise WireError("counter", "c counts from 1")
-        self.frame.check()
 
 
 class Null(Body, frozen=True, gc=False, tag=2):
@@ -133,8 +131,6 @@ class TokenSite(Layer):
         for frame in self.outbox.take(self.link.window_open()):
             self.c += 1
             if self.is_active:
-                if len(self.LT) >= TICKETS_RIDING_MAX:
-                    out += self._null()
                 self._issue(self.me, self.c)
                 body = Sent(self.c, self.sequencer, frame, self._outgoing(), self.t)
             else:
@@ -283,8 +279,8 @@ PROTOCOLS = {
         promises={
             "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S15", "S16", "S17", "S18", "S19", "L3", "L6", "L12")
         },
-        survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "pause", "slow",
-                            "drift", "overload", "replay"}),
+        survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
+                            "partition", "pause", "slow", "drift", "clock", "overload"}),
         needs=("reliable causal multicast", "a fixed view"),
         options=HybridOptions,
         probes=("nack", "retransmit", "hold", "null", "window", "drop"),

@@ -21,6 +21,8 @@ from ordercast.trace.schema import Kind
 if TYPE_CHECKING:
     from ordercast.sim.world import World
 
+CLOSING_TIMEOUTS = 4  # after the heal point the core says a few words more
+ROOM_AGAIN = 65_535  # frames an application takes that reads again and has no limit of its own
 SWIZZLE_TIMEOUTS = 10  # how long a swizzle lasts that does not say
 
 
@@ -182,6 +184,16 @@ class Injector:
                 world.resume(host)
                 world.restart(host)
         self._say_stable(core)
+        if scenario.closing:
+            self._after(CLOSING_TIMEOUTS * world.timeout_ns, lambda: self._close(core))
+
+    def _close(self, core: tuple[int, ...]) -> None:
+        """The core submits its closing messages, in turn."""
+        world, scenario = self.world, self.world.scenario
+        for k in range(scenario.closing):
+            application = world.applications[core[k % len(core)]]
+            application.extra.append((1, min(scenario.sizes)))
+            application.pump()
 
     def _cut_off(self, away: list[int], core: tuple[int, ...]) -> None:
         world = self.world
@@ -488,7 +500,7 @@ class Injector:
             host.consumer = None
             world.refresh(host)
             if host.up:
-                world.give(host, ("room", fault.frames))
+                world.give(host, ("room", world.scenario.hosts.room_frames or ROOM_AGAIN))
 
         running.undo.append(read_again)
 

@@ -136,6 +136,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     heal_ms: float | None = None  # all faults but lasting ones end, the core is up for good
     core: tuple[int, ...] = ()  # who is up after the heal point; nobody named: all
     away: Literal["crashed", "cut"] = "crashed"  # what the others are from then on
+    closing: int = 0  # messages the core submits 4 T after the heal point, in turn: what liveness is judged by
     settle_ms: float = 400.0  # calm after the last message and the heal point before the run ends
     limit_ms: float = 60_000.0  # the run ends here whatever happens
 
@@ -198,8 +199,11 @@ class Scenario(Part, frozen=True, kw_only=True):
             return found
         if not 0 <= self.seed < 2**63:
             say(f"seed: expected 0 to 2^63 - 1, got {self.seed}")
-        if self.messages < 0:
-            say(f"messages: expected 0 or more, got {self.messages}")
+        for name in ("messages", "closing"):
+            if getattr(self, name) < 0:
+                say(f"{name}: expected 0 or more, got {getattr(self, name)}")
+        if self.closing and self.heal_ms is None:
+            say("closing: expected heal_ms beside it")
         if self.service and self.service not in [s.word for s in Service]:
             say(f"service: expected one of {', '.join(s.word for s in Service)}, got {self.service!r}")
         if not self.sizes or min(self.sizes) < 0:

@@ -1,0 +1,77 @@
+"""A seed expands to a scenario: always the same, within what the protocol survives, over the whole of the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ordercast import registry
+from ordercast.sim.faults import FAULTS
+from ordercast.sim.scenario import Scenario
+from ordercast.swarm.seeds import REGIMES, SCALES, expand
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT
+
+PLANS = [expand(seed) for seed in range(400)]
+
+
+def test_expansion_is_a_function_of_the_seed() -> None:
+    assert [expand(seed) for seed in range(20)] == PLANS[:20]
+
+
+def test_naming_the_drawn_protocol_changes_nothing() -> None:
+    for plan in PLANS[:40]:
+        assert expand(plan.seed, (plan.scenario.protocol,)) == plan
+
+
+def test_scenarios_are_valid_and_survive_toml() -> None:
+    for plan in PLANS[:100]:
+        plan.scenario.check()
+        assert Scenario.from_toml(plan.scenario.to_toml()) == plan.scenario
+
+
+def test_every_family_of_the_simulator_can_be_drawn() -> None:
+    assert {fault.family for fault in FAULTS} | {PERMANENT} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("protocol", registry.names())
+def test_only_what_is_survived_is_drawn_and_the_rest_is_told(protocol: str) -> None:
+    info = registry.get(protocol)
+    assert info.survives <= set(FAMILIES)
+    for seed in range(100):
+        plan = expand(seed, (protocol,))
+        families = {fault.family for fault in plan.scenario.faults}
+        assert families <= set(plan.on) | {"partition"} if PERMANENT in plan.on else families <= set(plan.on)
+        assert set(plan.on) <= info.survives
+        assert set(plan.left_out) == set(FAMILIES) - info.survives
+        assert plan.scenario.protocol in plan.text() and str(seed) in plan.text()
+
+
+def test_every_dimension_is_covered() -> None:
+    assert {plan.regime for plan in PLANS} == set(REGIMES)
+    assert {plan.scale for plan in PLANS} == set(SCALES)
+    sizes = Counter(plan.scenario.members for plan in PLANS)
+    assert set(sizes) == set(range(1, 17))
+    assert sum(sizes[n] for n in range(3, 9)) > len(PLANS) // 2
+    assert {True, False} == {plan.scenario.wire for plan in PLANS}
+    assert any(not plan.on for plan in PLANS) and any(not plan.off for plan in PLANS)
+    drawn = {family for plan in PLANS for family in plan.on}
+    assert drawn >= set.union(*(set(registry.get(name).survives) - {PERMANENT} for name in registry.names()))
+
+
+def test_strengths_spread_over_orders_of_magnitude() -> None:
+    chances = [fault.p for plan in PLANS for fault in plan.scenario.faults if getattr(fault, "p", None) is not None]
+    assert min(chances) < 0.01 and max(chances) > 0.5
+
+
+def test_makers_give_their_own_family() -> None:
+    from random import Random
+
+    from ordercast.swarm.trouble import Ground
+
+    ground = Ground(Random(1), (1, 2, 3), ("Data",), 40.0, 100.0, 500.0, 1472, (64,))
+    for family, maker in MAKERS.items():
+        for _ in range(20):
+            for fault in maker(ground):
+                assert fault.family == ("partition" if family == PERMANENT else family)
+                assert fault.at_ms >= 100.0 and (fault.until_ms is None or fault.until_ms <= 500.0)

@@ -50,7 +50,8 @@ from ordercast.transis.link import Link, window_frames
 from ordercast.transis.packets import Data, Nack, Retrans, Status
 from ordercast.types import U32, U63, Frame, Identity, MemberId, Nanoseconds, NetId, Service, ViewId
 
-TICKETS_MAX = 1_024  # in one packet
+TICKETS_MAX = 1_024  # in one packet of their own
+TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
 
 Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
 Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
@@ -68,6 +69,7 @@ class Sent(Body, frozen=True, gc=False, tag=1):
     def check(self) -> None:
         if self.c == 0:
             raise WireError("counter", "c counts from 1")
+        self.frame.check()
 
 
 class Null(Body, frozen=True, gc=False, tag=2):
@@ -131,6 +133,8 @@ class TokenSite(Layer):
         for frame in self.outbox.take(self.link.window_open()):
             self.c += 1
             if self.is_active:
+                if len(self.LT) >= TICKETS_RIDING_MAX:
+                    out += self._null()
                 self._issue(self.me, self.c)
                 body = Sent(self.c, self.sequencer, frame, self._outgoing(), self.t)
             else:

@@ -1,0 +1,65 @@
+"""Handing work to tasks: rows that name the work go out, one task gets whole rows, results come back as rows."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ordercast.pipeline.session import cores
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+TASKS_PER_CORE = 4  # so that a slow task at the end leaves little idle
+
+
+def spread(weights: Sequence[float], tasks: int) -> list[int]:
+    """The task of each piece: heaviest first, each to the task with least so far.  Follows from the weights alone."""
+    loads = [(0.0, task) for task in range(tasks)]
+    out = [0] * len(weights)
+    for piece in sorted(range(len(weights)), key=lambda k: (-weights[k], k)):
+        load, task = heapq.heappop(loads)
+        out[piece] = task
+        heapq.heappush(loads, (load + weights[piece], task))
+    return out
+
+
+def task_count(spark: SparkSession, pieces: int, tasks: int | None = None) -> int:
+    return max(1, min(pieces, tasks or TASKS_PER_CORE * cores(spark)))
+
+
+def scatter(
+    spark: SparkSession,
+    pieces: Sequence[str],
+    weights: Sequence[float],
+    work: Callable[[list[str]], Iterable[pa.RecordBatch]],
+    schema: str,
+    tasks: int | None = None,
+) -> DataFrame:
+    """`work(pieces of one task)` in each task; its batches are the rows of the result."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    count = task_count(spark, len(pieces), tasks)
+    table = pa.table(
+        {"task": pa.array(spread(weights, count), pa.int32()), "number": range(len(pieces)), "piece": list(pieces)},
+        schema=pa.schema([("task", pa.int32()), ("number", pa.int64()), ("piece", pa.string())]),
+    )
+    frame = spark.createDataFrame(table).repartitionById(count, F.col("task"))
+    return frame.mapInArrow(_Task(work), schema)
+
+
+class _Task:
+    """What one task does with the rows it is given: all of them at once, in the order of the pieces."""
+
+    def __init__(self, work: Callable[[list[str]], Iterable[pa.RecordBatch]]) -> None:
+        self.work = work
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        named: list[tuple[int, str]] = []
+        for batch in batches:
+            named += zip(batch.column("number").to_pylist(), batch.column("piece").to_pylist(), strict=True)
+        if named:
+            yield from self.work([piece for _, piece in sorted(named)])

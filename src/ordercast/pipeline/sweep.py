@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WORK = "ordercast.swarm.work:simulate"
 FLUSH_S = 2.0  # a task writes what it has so often
+Watch = Callable[[int, int], None]
 # result columns after the axes; those of a failed run are null
 FIGURES: tuple[tuple[str, str], ...] = (
     ("messages", "bigint"), ("delivered", "bigint"), ("deliveries", "bigint"), ("events", "bigint"),
@@ -56,9 +57,7 @@ class Options(msgspec.Struct, frozen=True):
     out: str | None = None
 
 
-def run_points(
-    spark: SparkSession, points: Sequence[Point], options: Options, tasks: int | None = None
-) -> DataFrame:
+def run_points(spark: SparkSession, points: Sequence[Point], options: Options, tasks: int | None = None) -> DataFrame:
     """The points as a table of results, SCHEMA; evaluated when the table is used."""
     pieces = [msgspec.json.encode(point).decode() for point in points]
     return scatter(spark, pieces, [1.0] * len(pieces), _Simulate(options), SCHEMA, tasks)
@@ -67,9 +66,7 @@ def run_points(
 def run_here(points: Sequence[Point], options: Options, workers: int | None = None) -> Iterator[dict[str, Any]]:
     """The same rows without Spark, on this machine's cores, as they finish."""
     by_number = {point.number: point for point in points}
-    with Runner(
-        options.work, workers=workers, limit_s=options.limit_s, memory_bytes=options.memory_bytes
-    ) as runner:
+    with Runner(options.work, workers=workers, limit_s=options.limit_s, memory_bytes=options.memory_bytes) as runner:
         for result in runner.map((point.number, _argument(point, options)) for point in points):
             yield row(by_number[result.key], result)
 
@@ -106,21 +103,23 @@ class _Simulate:
 
     def __call__(self, pieces: list[str]) -> Iterable[pa.RecordBatch]:
         points = [msgspec.json.decode(piece, type=Point) for piece in pieces]
-        waiting: list[dict[str, Any]] = []
-        since = time.monotonic()
-        for done in run_here(points, self.options, workers=1):
-            waiting.append(done)
-            if time.monotonic() - since >= FLUSH_S:
-                yield self._flush(waiting)
-                waiting, since = [], time.monotonic()
-        if waiting:
-            yield self._flush(waiting)
+        for batch in _batches(run_here(points, self.options, workers=1)):
+            if self.options.out is not None:
+                write_part(Path(self.options.out), batch)
+            yield batch
 
-    def _flush(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-        batch = batch_of(rows)
-        if self.options.out is not None:
-            write_part(Path(self.options.out), batch)
-        return batch
+
+def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Rows as they finish, together every few seconds."""
+    waiting: list[dict[str, Any]] = []
+    since = time.monotonic()
+    for row in rows:
+        waiting.append(row)
+        if time.monotonic() - since >= FLUSH_S:
+            yield batch_of(waiting)
+            waiting, since = [], time.monotonic()
+    if waiting:
+        yield batch_of(waiting)
 
 
 # ------------------------------------------------------------------------------------------------------ tables on disk
@@ -175,7 +174,12 @@ def done_count(out: Path) -> int:
 def prepare(out: Path, experiment: Experiment, retry: bool = False) -> set[int]:
     """Make the sweep's directory, or go on with it; the numbers that are done.  `retry`: failed runs are not done."""
     record = out / "experiment.json"
-    said = {"name": experiment.name, "digest": experiment.digest, "runs": len(experiment.points), "version": __version__}
+    said = {
+        "name": experiment.name,
+        "digest": experiment.digest,
+        "runs": len(experiment.points),
+        "version": __version__,
+    }
     if record.exists():
         old = msgspec.json.decode(record.read_bytes())
         if old.get("digest") != said["digest"]:
@@ -214,16 +218,40 @@ def sweep(
     options: Options | None = None,
     tasks: int | None = None,
     retry: bool = False,
-    watch: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
 ) -> pa.Table:
     """Run what is not done yet and give the whole table; `watch(done, total)` is called now and then."""
     from ordercast.pipeline.watch import watching
 
-    options = msgspec.structs.replace(options or Options(limit_s=experiment.limit_s), out=str(out.resolve()))
-    done = prepare(out, experiment, retry)
-    left = [point for point in experiment.points if point.number not in done]
+    options, left = _left(experiment, out, options, retry)
     if left:
         total = len(experiment.points)
         with watching(lambda: watch(done_count(out), total) if watch else None):
             run_points(spark, left, options, tasks).write.format("noop").mode("overwrite").save()
     return finish(out)
+
+
+def sweep_here(
+    experiment: Experiment,
+    out: Path,
+    *,
+    options: Options | None = None,
+    workers: int | None = None,
+    retry: bool = False,
+    watch: Watch | None = None,
+) -> pa.Table:
+    """The same without Spark."""
+    options, left = _left(experiment, out, options, retry)
+    total, done = len(experiment.points), len(experiment.points) - len(left)
+    for batch in _batches(run_here(left, options, workers)):
+        write_part(out, batch)
+        done += batch.num_rows
+        if watch:
+            watch(done, total)
+    return finish(out)
+
+
+def _left(experiment: Experiment, out: Path, options: Options | None, retry: bool) -> tuple[Options, list[Point]]:
+    options = msgspec.structs.replace(options or Options(limit_s=experiment.limit_s), out=str(out.resolve()))
+    done = prepare(out, experiment, retry)
+    return options, [point for point in experiment.points if point.number not in done]

@@ -109,6 +109,12 @@ class Ordered(Event, frozen=True, gc=False):
     stamp: int = 0  # several rings: its timestamp
 
 
+class Control(Event, frozen=True, gc=False):
+    """Ordered messages of the groups layer, from framing to it; never the application's."""
+
+    batch: Batch
+
+
 class Received(Event, frozen=True, gc=False):
     """The reliable layer inserted a multicast; causal order, own ones included."""
 
@@ -281,6 +287,10 @@ class Layer:
 
     def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
         raise AssertionError("only the top layer takes submissions")
+
+    def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
+        """Join or leave a process group; takes effect at its place in the order."""
+        return [Refuse("no groups")]
 
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
         raise AssertionError("only the lowest layers take packets")

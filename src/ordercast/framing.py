@@ -18,6 +18,7 @@ from typing import Any
 from ordercast.contract import (
     Accepted,
     Action,
+    Control,
     Delivered,
     Down,
     Event,
@@ -42,6 +43,11 @@ VECTOR_BYTES = 10  # per member: one number of a vector
 def frame_bytes(datagram_bytes: int, members: int) -> int:
     """The largest frame whose packet fits a datagram; at most 0 if none does."""
     return datagram_bytes - PACKET_BYTES - VECTOR_BYTES * members
+
+
+def names_bytes(groups: tuple[str, ...]) -> int:
+    """What the names of its groups take of a frame."""
+    return sum(len(name.encode()) + 2 for name in groups)
 
 
 class _Open:
@@ -99,7 +105,7 @@ class Outbox:
         cost = size + count * self.length_bytes
         if (
             last is not None
-            and last.size + cost <= self.frame_bytes
+            and last.size + cost <= self._limit(groups)
             and len(last.lengths) + count <= FRAME_MESSAGES_MAX
         ):
             last.add(payloads, lengths, cost)
@@ -110,9 +116,12 @@ class Outbox:
             self.counter += count
         return first
 
+    def _limit(self, groups: tuple[str, ...]) -> int:
+        return self.frame_bytes - names_bytes(groups) if groups else self.frame_bytes
+
     def _spread(self, last: _Open | None, fresh: _Open, payloads: list[bytes], lengths: list[int]) -> None:
         """Over as many frames as it takes, beginning with what fits the last one; `fresh` is a new one's pattern."""
-        limit, each, count = self.frame_bytes, self.length_bytes, len(lengths)
+        limit, each, count = self._limit(fresh.groups), self.length_bytes, len(lengths)
         ends = list(accumulate(lengths, initial=0))
 
         def cost(k: int) -> int:
@@ -182,7 +191,7 @@ class Outbox:
                 Frame(me, inc, o.counter, len(o.payloads), o.service, lengths, data, o.groups, control=o.control)
             )
             return
-        payload, step = o.payloads[0], self.frame_bytes - self.length_bytes
+        payload, step = o.payloads[0], self._limit(o.groups) - self.length_bytes
         self.bytes -= len(payload)
         self._cut = o
         for k in range(o.parts):
@@ -269,7 +278,10 @@ class Framing(Layer):
             return "service"
         if not submission.payloads:
             return "empty"
-        limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (self.outbox.frame_bytes - LENGTH_BYTES))
+        names, frame = names_bytes(submission.groups), self.outbox.frame_bytes
+        if 2 * names > frame:
+            return "groups"
+        limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES))
         if max(map(len, submission.payloads)) > limit:
             return "too large"
         if not self.in_view:
@@ -286,7 +298,10 @@ class Framing(Layer):
             batch = self.inbox.take(event.frame)  # type: ignore[attr-defined]
             if batch is None:
                 return []
-            actions: list[Action] = [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
+            if event.frame.control:  # type: ignore[attr-defined]
+                actions: list[Action] = [Up(Control(batch))]
+            else:
+                actions = [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
         else:
             if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
                 self.inbox.reset()

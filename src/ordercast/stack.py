@@ -92,6 +92,9 @@ class Stack:
     def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
         return self._run(now, self.top, self.top.layer.submit(now, submission))
 
+    def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
+        return self._run(now, self.top, self.top.layer.regroup(now, group, join))
+
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int = 0) -> list[Action]:
         node, receive = self._receive[net]
         actions = receive(now, net, source, packet, drops)

@@ -48,6 +48,11 @@ class Submitted(Input, frozen=True, gc=False):
     groups: tuple[str, ...]
 
 
+class Regrouped(Input, frozen=True, gc=False):
+    group: str
+    join: bool
+
+
 class Received(Input, frozen=True, gc=False):
     net: int
     source: int
@@ -90,7 +95,17 @@ class LeaveAsked(Input, frozen=True, gc=False):
 
 
 AnyInput = (
-    Started | Submitted | Received | Drained | Fired | Stored | StoreFailed | Unreachable | RoomGiven | LeaveAsked
+    Started
+    | Submitted
+    | Regrouped
+    | Received
+    | Drained
+    | Fired
+    | Stored
+    | StoreFailed
+    | Unreachable
+    | RoomGiven
+    | LeaveAsked
 )
 
 
@@ -167,6 +182,8 @@ def feed(stack: Stack, codec: Codec, input: AnyInput) -> list[Action]:
             return stack.timer(now, input.name, input.due)
         case Submitted():
             return stack.submit(now, Submission(input.payloads, Service(input.service), input.groups))
+        case Regrouped():
+            return stack.regroup(now, input.group, input.join)
         case Started():
             return stack.start(now, input.identity, input.stored)
         case Stored():

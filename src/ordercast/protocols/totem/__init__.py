@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ordercast.contract import Setup
 from ordercast.framing import Framing, Outbox
+from ordercast.groups import Groups
 from ordercast.membership import PACKETS as MEMBERSHIP_PACKETS
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.options import TotemOptions
@@ -14,10 +15,11 @@ from ordercast.types import Service
 
 
 def totem(setup: Setup) -> Stack:
-    """Framing over the ring."""
+    """Process groups over framing over the ring."""
     identity = setup.identity
     outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    return chain(Framing(outbox, (Service.AGREED, Service.SAFE)), RingLayer(setup, outbox, setup.options))
+    framing = Framing(outbox, (Service.AGREED, Service.SAFE))
+    return chain(Groups(identity.me, framing), framing, RingLayer(setup, outbox, setup.options))
 
 
 _AGREED = (
@@ -45,7 +47,7 @@ PROTOCOLS = {
         measures=("rotation", "t_loss", "install"),
         probes=(
             *("retransmit", "request", "duplicate", "hold", "hold cancel", "stuck", "gather", "recovery"),
-            *("recovery again", "install", "drop"),
+            *("recovery again", "install", "drop", "group state", "group state again"),
         ),
     )
 }

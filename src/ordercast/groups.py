@@ -1,0 +1,266 @@
+"""Process groups over one order: who is in which group is a function of the ordered messages alone.
+
+Joining and leaving are ordered messages like any other, so every member changes its picture of the groups at the same
+place of the order, and a message goes to the union of its groups as of its own place, once, whether its sender belongs
+to them or not.  Groups that share members need nothing more: there is one order.
+Paper: "Performance engineering of the Totem group communication system" (1998), section 2 (process group layer).
+
+Members whose pictures are equal form a *cell*.  When views merge, the smallest member of each cell sends its cell's
+part of the picture ahead of everything it has packed; messages of the new view wait, in order, until the cells heard of
+cover the view, then the group views go up, and the messages after them.
+
+Differs:
+  D1  A view change during that wait: the messages held go up before it, in the view they belong to, with the picture
+      as far as it is known to all who go along; the parts still missing are sent again in the next view.  (Held beyond
+      the change they would be delivered in another view than they were sent in.)
+  D2  A group view goes up only at members it contains, and at one that leaves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ordercast.contract import (
+    Action,
+    Control,
+    Delivered,
+    Down,
+    Event,
+    GroupView,
+    Layer,
+    Note,
+    Refuse,
+    Up,
+    ViewChange,
+    Waiting,
+)
+from ordercast.framing import Framing
+from ordercast.limits import GROUP_NAME_BYTES_MAX, GROUPS_MAX, GROUPS_PER_MESSAGE_MAX, MEMBERS_MAX
+from ordercast.types import U32, GroupName, MemberId, Nanoseconds, Service, Submission, View, ViewId, ViewKind
+
+Members = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
+
+
+class GJoin(Struct, frozen=True, array_like=True, gc=False, tag=1):
+    """Its sender joins a group."""
+
+    group: GroupName
+
+
+class GLeave(Struct, frozen=True, array_like=True, gc=False, tag=2):
+    """Its sender leaves a group."""
+
+    group: GroupName
+
+
+class GState(Struct, frozen=True, array_like=True, gc=False, tag=3):
+    """The groups of the members of one cell, at the beginning of `view`."""
+
+    view: ViewId
+    cell: Members
+    groups: Annotated[tuple[tuple[GroupName, Members], ...], Meta(max_length=GROUPS_MAX)]
+
+
+_decoder: msgspec.msgpack.Decoder[GJoin | GLeave | GState] = msgspec.msgpack.Decoder(GJoin | GLeave | GState)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Groups(Layer):
+    """The top layer: framing's edge, with addressing."""
+
+    name = "groups"
+
+    def __init__(self, me: MemberId, framing: Framing) -> None:
+        self.me, self.framing, self.outbox = me, framing, framing.outbox
+        self.groups: dict[str, set[MemberId]] = {}  # the picture
+        self.mine: set[str] = set()  # the groups I am in
+        self.view: View | None = None
+        self.cell: frozenset[MemberId] = frozenset((me,))  # whose picture is mine
+        self.missing: set[MemberId] = set()  # of the view, not yet heard of: messages wait
+        self.heard: set[MemberId] = set()  # by GStates of this view
+        self.held: deque[Event] = deque()
+        self.common: dict[str, set[MemberId]] | None = None  # D1: the picture as far as all have it; None: all of it
+
+    # ------------------------------------------------------------------------------------------------------ inputs
+
+    def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
+        if submission.groups and not _good_names(submission.groups):
+            return [Refuse("groups")]
+        return self.framing.submit(now, submission)
+
+    def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
+        if not _good_names((group,)) or (join and len(self.groups) >= GROUPS_MAX and group not in self.groups):
+            return [Refuse("groups")]
+        if not self.framing.in_view:
+            return [Refuse("no view")]
+        if self.framing.leaving:
+            return [Refuse("closed")]
+        was_empty = not self.outbox
+        self.outbox.put([_encode(GJoin(group) if join else GLeave(group))], Service.AGREED, control=True)
+        return [Down(Waiting())] if was_empty else []
+
+    def leave(self, now: Nanoseconds) -> list[Action]:
+        return self.framing.leave(now)
+
+    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+        kind = type(event)
+        if kind is Delivered:
+            if self.missing:
+                self.held.append(event)
+                return []
+            return self._deliver(event)  # type: ignore[arg-type]
+        if kind is Control:
+            return self._control(event)  # type: ignore[arg-type]
+        if kind is ViewChange:
+            view: View = event.view  # type: ignore[attr-defined]
+            if view.kind is ViewKind.TRANSITIONAL:
+                return [*self._give_up(), Up(event), *self._transitional(view)]
+            return [*self._give_up(), Up(event), *self._regular(view)]
+        return [Up(event)]
+
+    # ------------------------------------------------------------------------------------------------- the picture
+
+    def _deliver(self, event: Delivered) -> list[Action]:
+        groups = event.batch.groups
+        if groups and self.mine.isdisjoint(groups):
+            return []
+        return [Up(event)]
+
+    def _control(self, event: Control) -> list[Action]:
+        out: list[Action] = []
+        for payload in event.batch.payloads():
+            try:
+                message = _decoder.decode(payload)
+            except msgspec.MsgspecError as why:
+                out.append(Note("drop", {"why": "control", "text": str(why)}))
+                continue
+            if isinstance(message, GState):
+                out += self._state(message)
+            elif self.missing:
+                self.held.append(event)  # its joins and leaves, at their place
+                return out
+            else:
+                out += self._change(event.batch.sender, message)
+        return out
+
+    def _change(self, sender: MemberId, message: GJoin | GLeave) -> list[Action]:
+        group, join = message.group, type(message) is GJoin
+        if join and group not in self.groups and len(self.groups) >= GROUPS_MAX:
+            return [Note("drop", {"why": "groups", "group": group})]
+        out = [] if join else self._tell(group, without=sender)
+        told = False
+        for picture in (self.groups, self.common):
+            if picture is not None and (sender in picture.get(group, ())) is not join:
+                told = picture is self._told()
+                (_add if join else _remove)(picture, group, sender)
+        if sender == self.me:
+            (self.mine.add if join else self.mine.discard)(group)
+        if not told:
+            return []
+        return self._tell(group) if join else out
+
+    def _told(self) -> dict[str, set[MemberId]]:
+        return self.groups if self.common is None else self.common
+
+    def _tell(self, group: str, without: MemberId | None = None) -> list[Action]:
+        members = self._told().get(group, ())
+        if self.me not in members:  # D2
+            return []
+        listed = tuple(sorted(m for m in members if m != without))
+        return [Up(GroupView(group, listed, self.view.id if self.view is not None else None))]
+
+    # ------------------------------------------------------------------------------------------------------- views
+
+    def _transitional(self, view: View) -> list[Action]:
+        """Who does not come along leaves every group."""
+        here = set(view.members)
+        self.cell &= here
+        self.view = view
+        smaller: list[str] = []
+        for picture in (self.groups, self.common):
+            if picture is None:
+                continue
+            smaller = [group for group in sorted(picture) if picture[group] - here]
+            for group in smaller:
+                for member in picture[group] - here:
+                    _remove(picture, group, member)
+        return [action for group in smaller for action in self._tell(group)]
+
+    def _regular(self, view: View) -> list[Action]:
+        """A merge: my cell's smallest member says what the others of the view cannot know."""
+        self.view = view
+        self.heard = set()
+        self.missing = set() if self.cell == set(view.members) else set(view.members)
+        if not self.missing or self.me != min(self.cell):
+            return []
+        groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
+        was_empty = not self.outbox
+        self.outbox.put_first(_encode(GState(view.id, tuple(sorted(self.cell)), groups)), Service.AGREED)
+        out: list[Action] = [Note("group state", {"cell": len(self.cell), "groups": len(groups)})]
+        if was_empty:
+            out.append(Down(Waiting()))
+        return out
+
+    def _state(self, state: GState) -> list[Action]:
+        """Another cell's part (or my own): the wait ends when the view is covered."""
+        if self.view is None or state.view != self.view.id or not self.missing:
+            return []  # of an earlier view, sent again since
+        cell = set(state.cell)
+        if cell != self.cell:
+            for group, members in state.groups:
+                self.groups.setdefault(group, set()).update(cell.intersection(members))
+        self.heard |= cell
+        self.missing -= cell
+        if self.missing:
+            return []
+        self.cell, self.common = frozenset(self.view.members), None
+        return [*self._tell_merged(), *self._release()]
+
+    def _tell_merged(self) -> list[Action]:
+        return [action for group in sorted(self.mine) for action in self._tell(group)]
+
+    def _release(self) -> list[Action]:
+        out: list[Action] = []
+        held, self.held = self.held, deque()
+        for event in held:
+            out += self._deliver(event) if type(event) is Delivered else self._control(event)  # type: ignore[arg-type]
+        return out
+
+    def _give_up(self) -> list[Action]:
+        """The view ends before the wait did (D1)."""
+        if not self.missing:
+            return []
+        missing, self.missing = self.missing, set()
+        if self.me not in missing:
+            self.cell = frozenset(self.heard)
+        self.common = {g: both for g, members in self.groups.items() if (both := members & self.heard)}
+        out: list[Action] = [Note("group state again", {"missing": len(missing)})]
+        return out + self._release()
+
+    def status(self) -> dict[str, Any]:
+        waits = f"the groups of members {sorted(self.missing)}" if self.missing else ""
+        return {
+            "groups": {group: sorted(members) for group, members in sorted(self.groups.items())},
+            "held": len(self.held),
+            "waits": waits,
+        }
+
+
+def _add(picture: dict[str, set[MemberId]], group: str, member: MemberId) -> None:
+    picture.setdefault(group, set()).add(member)
+
+
+def _remove(picture: dict[str, set[MemberId]], group: str, member: MemberId) -> None:
+    picture[group].discard(member)
+    if not picture[group]:
+        del picture[group]
+
+
+def _good_names(names: tuple[str, ...]) -> bool:
+    return len(names) <= GROUPS_PER_MESSAGE_MAX and all(
+        0 < len(name.encode()) <= GROUP_NAME_BYTES_MAX for name in names
+    )

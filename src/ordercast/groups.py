@@ -245,7 +245,7 @@ class Groups(Layer):
         waits = f"the groups of members {sorted(self.missing)}" if self.missing else ""
         return {
             "groups": {group: sorted(members) for group, members in sorted(self.groups.items())},
-            "held": len(self.held),
+            "queues": {"held": len(self.held)},
             "waits": waits,
         }
 

@@ -47,6 +47,7 @@ class ProtocolInfo(Struct, frozen=True):
 # name -> module that holds `INFO`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
     "token_site": "ordercast.protocols.hybrid",
+    "totem": "ordercast.protocols.totem",
 }
 _EXTRA: dict[str, ProtocolInfo] = {}
 

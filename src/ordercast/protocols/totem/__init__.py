@@ -38,8 +38,8 @@ PROTOCOLS = {
         promises={"agreed": _AGREED, "safe": (*_AGREED, "S20")},
         survives=frozenset(
             {
-                *("loss", "duplication", "reordering", "delay", "clog", "corruption", "replay", "overload"),
-                *("pause", "slow", "drift", "crash", "restart", "partition", "oneway", "leave"),
+                *("loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay", "partition"),
+                *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload"),
             }
         ),
         changes_views=True,

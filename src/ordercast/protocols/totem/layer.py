@@ -477,4 +477,5 @@ class RingLayer(Layer):
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
             "token": "held" if self.held else "", "membership": membership.status(), "waits": waits,
+            "queues": {"unsafe": len(ring.store), "exchange": self.attempt.exchange.waiting() if self.attempt else 0},
         }  # fmt: skip

@@ -1,7 +1,7 @@
 # make setup   everything into .venv (once; python3 and make are all that must be there)
 # make run     four real processes, one total order, verified by Spark
 # make test    all tests            make lint   style and types
-# make bench   figures of this machine
+# make bench   figures of this machine     make docs   write the pages that follow from the code
 # make clean   remove what runs and tests left;  make distclean   also .venv
 
 PY = .venv/bin/python
@@ -10,7 +10,7 @@ RUN = --protocol token_site --members 4 --messages 2000 --size 100 --out out/run
 BENCH = --protocol token_site --members 4 --size 1000 --senders 4 --seconds 5
 TESTS = tests
 
-.PHONY: help setup run test lint bench pins clean distclean
+.PHONY: help setup run test lint bench docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -32,6 +32,9 @@ lint: setup
 
 bench: setup
 	$(ORDERCAST) bench $(BENCH)
+
+docs: setup
+	$(PY) scripts/reference.py
 
 pins: setup
 	@sh scripts/pins.sh

@@ -45,8 +45,14 @@ def files(part: str) -> list[Path]:
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of everything a module imports, at any depth of the code."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """(line, dotted name) of everything a module imports when it runs, at any depth of the code."""
+    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            todo += node.orelse  # only types below
+            continue
+        todo += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -312,10 +312,6 @@ class World:
             and clock.ppm == 0
             and not host.traps
             and host.consumer is None
-            and not host.busy
-            and not host.buffer
-            and not host.late
-            and not host.drops
             and self.level < Level.RECORD
         )
         host.offset = clock.base - clock.anchor
@@ -335,7 +331,7 @@ class World:
         time = self.time
         net, peer, packet = datagram[0], datagram[1], datagram[2]
         for host in hosts:
-            if host.plain:
+            if host.plain and not host.buffer:
                 self.datagrams += 1
                 now = time + host.offset
                 actions = host.receive(now, net, peer, packet, 0)
@@ -361,7 +357,6 @@ class World:
         over = host.buffer_packets_max and len(host.buffer) >= host.buffer_packets_max
         if host.buffer and (over or host.buffer_bytes + size > host.buffer_bytes_max):
             host.drops += 1
-            host.plain = False
             self.drops["buffer"] += 1
             host.recorder.event(
                 self.time, host.clock.now(self.time), Kind.DROP, reason="buffer", source=datagram[1].id,
@@ -369,7 +364,6 @@ class World:
             )  # fmt: skip
             return
         host.buffer.append((datagram, host.drops))
-        host.plain = False
         host.drops = 0
         host.buffer_bytes += size
         if not host.busy and not host.paused:
@@ -400,7 +394,6 @@ class World:
     def give(self, host: Host, item: tuple[Any, ...]) -> None:
         """An input that is no datagram: after the datagrams that are there already."""
         host.late.append(item)
-        host.plain = False
         if host.up and not host.busy and not host.paused:
             self.work(host)
 
@@ -421,7 +414,6 @@ class World:
             elif host.late:
                 item = host.late.popleft()
             else:
-                self.refresh(host)
                 return
             if host.cost is not None:
                 busy, latency = host.cost(*self._input_size(item))
@@ -517,7 +509,7 @@ class World:
 
     def submit(self, host: Host, application: Application) -> None:
         """The application hands in a submission; it hears the answer by its own `accepted` or `refused`."""
-        if host.plain:
+        if host.plain and not host.buffer and not host.late:
             self.inputs += 1
             assert host.stack is not None
             self.perform(host, host.stack.submit(self.time + host.offset, application.submission()))
@@ -614,7 +606,7 @@ class World:
             if trap.pauses:
                 self.pause(host)
                 host.suspended = rest + host.suspended
-                self.injector.after(trap.for_ns, trap.then)
+                self.later(self.time + trap.for_ns, _spring, trap, None)
                 return before
             self.later(self.time, self._sprung, host, (host.incarnation, trap))
             host.paused = True  # nothing more is done by this process
@@ -690,7 +682,7 @@ class World:
         now = host.clock.now(time)
         if due > now:
             self._set_timer(host, name, entry)
-        elif host.plain:
+        elif host.plain and not host.buffer and not host.late:
             del host.timers[name]
             self.inputs += 1
             assert host.stack is not None
@@ -805,6 +797,10 @@ class World:
                 self.time, host.clock.now(self.time), Kind.DROP, reason=reason, source=source,
                 packet=type(packet).__name__,
             )  # fmt: skip
+
+
+def _spring(trap: Trap, _: None) -> None:
+    trap.then()
 
 
 def level_of(word: str) -> Level:

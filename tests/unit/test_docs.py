@@ -1,0 +1,65 @@
+"""The documents are true: links lead somewhere, every key, column and kind is explained, the example is the example."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ordercast import config
+from ordercast.trace.schema import COLUMNS, Kind
+from ordercast.wire import header
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        goal = (page.parent / name).resolve() if name else page
+        assert goal.exists(), f"{page.name} links to {target}"
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", goal.read_text(), re.M)
+            assert anchor in {re.sub(r"[^\w -]", "", t).strip().lower().replace(" ", "-") for t in titles}, target
+
+
+def test_every_key_of_the_configuration_is_explained() -> None:
+    page = read("docs/operating/config.md")
+    for path in config._ENVIRONMENT:
+        table, _, key = path.rpartition(".")
+        assert f"| `[{table}] {key}` |" in page or f"| `{key}` |" in page, path
+    for key in ("[options]", "[[member]] id", "[[member]] address"):
+        assert f"| `{key}` |" in page
+    example = re.search(r"```toml\n(.*?)```", page, re.S)
+    assert example and config.make(tomllib.loads(example[1])).ids == (1, 2, 3)
+
+
+def test_every_column_and_kind_of_a_trace_is_explained() -> None:
+    page = read("docs/reference/trace.md")
+    for column in COLUMNS:
+        assert f"`{column}`" in page, column
+    rows = re.findall(r"^\| ([a-z_, ]+) \| ([\d, ]+) \|", page, re.M)
+    explained = {word: int(n) for words, ns in rows for word, n in zip(words.split(", "), ns.split(", "), strict=True)}
+    assert explained == {kind.word: int(kind) for kind in Kind}
+
+
+def test_the_header_is_as_explained() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\d+) \|", read("docs/reference/wire.md"), re.M)
+    assert sum(int(size) for _, size in rows) == header.HEADER_BYTES
+    assert [int(at) for at, _ in rows] == [sum(int(size) for _, size in rows[:k]) for k in range(len(rows))]
+
+
+def test_the_example_of_the_readme_is_the_file() -> None:
+    code = re.search(r"```python\n(.*?)```", read("README.md"), re.S)
+    assert code and code[1] == read("examples/hello.py")
+    assert len(code[1].splitlines()) <= 16

@@ -127,10 +127,11 @@ class Group:
         self._over = True
         node = self._node
         if node is not None:
-            node.stop()
-            if node.recorder is not None:
-                node.recorder.close()
+            if isinstance(self._end, RunError) and node.recorder is not None:
+                node.recorder.close()  # without an end row: this life did not end in order
                 node.recorder = None
+            node.end_trace()
+            node.stop()
             node.storage.close()
         self._wake_senders()
         self._wake_reader()
@@ -139,6 +140,11 @@ class Group:
                 waiter.set_exception(Closed("the group was left before the message was delivered"))
                 waiter.exception()  # it is no fault if nobody asks any more
         self._deliveries.clear()
+
+    def end_trace(self) -> None:
+        """Write the trace's last row now; what follows is not part of the run."""
+        if self._node is not None:
+            self._node.end_trace()
 
     def _failed(self, why: BaseException) -> None:
         """The node stopped: a fault of ours or of the machine."""

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from msgspec import msgpack
+from msgspec.structs import asdict
 
 from ordercast.contract import (
     ALL,
@@ -42,7 +43,7 @@ from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
 from ordercast.trace.recorder import Recorder
-from ordercast.trace.schema import Kind, Level
+from ordercast.trace.schema import Kind, Level, Traffic
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
 from ordercast.wire import header
 from ordercast.wire.codec import Codec
@@ -79,7 +80,8 @@ class Node:
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
         self.drops: Counter[str] = Counter()  # datagrams not used, by reason
-        self.received = 0  # datagrams used
+        self.received = self.received_bytes = 0  # datagrams used
+        self.delivered_bytes = 0
         self.view: View | None = None
         self.running = False
         self.started_ns = 0
@@ -241,6 +243,7 @@ class Node:
             self._dropped(now, why)
             return
         self.received += 1
+        self.received_bytes += len(datagram)
         try:
             actions = self.stack.receive(now, number, peer, packet, drops)
         except Exception as why:
@@ -349,8 +352,10 @@ class Node:
     def _up(self, event: Event) -> None:
         kind = type(event)
         if kind is Delivered:
+            size = len(event.batch.data)  # type: ignore[attr-defined]
             self._unread_frames += 1
-            self._unread_bytes += len(event.batch.data)  # type: ignore[attr-defined]
+            self._unread_bytes += size
+            self.delivered_bytes += size
         elif kind is Accepted:
             return
         elif kind is ViewChange:
@@ -398,6 +403,26 @@ class Node:
 
     # ------------------------------------------------------------------------------------------------------- status
 
+    def end_trace(self) -> None:
+        """Write the last row: what is left in the queues, what is waited for, what was counted."""
+        recorder, now = self.recorder, _clock()
+        self.recorder, self._logs = None, False
+        if recorder is None:
+            return
+        sent = [net.sent for net in self.nets.values()]
+        traffic = Traffic(
+            transmitted=sum(counts["datagrams"] for counts in sent),
+            transmitted_bytes=sum(counts["bytes"] for counts in sent),
+            received=self.received,
+            received_bytes=self.received_bytes,
+            delivered_bytes=self.delivered_bytes,
+        )
+        waits = {name: layer["waits"] for name, layer in self.stack.status().items() if layer.get("waits")}
+        recorder.event(
+            now, now, Kind.END, queues=self.stack.queues(), waits=waits, drops=dict(self.drops), traffic=asdict(traffic)
+        )
+        recorder.close()
+
     def status(self) -> dict[str, Any]:
         """Everything a person asks of a running member, in plain words where words help."""
         now, view = _clock(), self.view
@@ -418,7 +443,11 @@ class Node:
                 "primary": view.primary,
             },
             "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(self._timers.items())},
-            "queues": {"unread_frames": self._unread_frames, "unread_bytes": self._unread_bytes},
+            "queues": {
+                "unread_frames": self._unread_frames,
+                "unread_bytes": self._unread_bytes,
+                **self.stack.queues(),
+            },
             "datagrams": {
                 "received": self.received,
                 "sent": sum(net.sent["datagrams"] for net in self.nets.values()),

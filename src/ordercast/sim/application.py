@@ -107,9 +107,9 @@ class Application:
             self.next = None
 
     def refused(self, why: str) -> None:
-        """Wait for room, or give up what can never be taken; anything else is tried again a little later."""
+        """Wait until the core says there is room, or give up what can never be taken; else try again a little later."""
         self.asked = False
-        if why == "overloaded":
+        if why in ("overloaded", "no view"):
             self.blocked = True
         elif why in ("too large", "service", "empty"):
             self.accepted()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CLOSING_TIMEOUTS = 4  # after the heal point the core says a few words more
 ROOM_AGAIN = 65_535  # frames an application takes that reads again and has no limit of its own
 SWIZZLE_TIMEOUTS = 10  # how long a swizzle lasts that does not say
+TRAP_TIMEOUTS = 25  # how long a run waits for a trap to spring
 
 
 class Trap:
@@ -63,6 +64,8 @@ class Injector:
         self.counts: Counter[str] = Counter()
         self.running: list[Running] = []
         self.waiting = 0  # onsets, ends and returns that are still to come
+        self.trapped_at = 0  # when the last trap was set
+        self.trap_ns = TRAP_TIMEOUTS * world.timeout_ns
         self.healed_at: int | None = None
         self.stable = False
         self._on: dict[type[f.Fault], Callable[[Running, Any], None]] = {
@@ -104,7 +107,8 @@ class Injector:
         self.waiting += 1
         self.world.later(round(at_ms * MS), self._now, call, None)
 
-    def _after(self, ns: int, call: Callable[[], None]) -> None:
+    def after(self, ns: int, call: Callable[[], None]) -> None:
+        """The same, counted from now."""
         self.waiting += 1
         self.world.later(self.world.time + ns, self._now, call, None)
 
@@ -114,8 +118,10 @@ class Injector:
         self._perhaps_stable()
 
     def pending(self) -> bool:
-        """Whether something planned is still to come."""
-        return self.waiting > 0
+        """Whether something planned is still to come; a trap is waited for a while only, it may never spring."""
+        if self.waiting:
+            return True
+        return any(host.traps for host in self.world.hosts) and self.world.time < self.trapped_at + self.trap_ns
 
     def _begin(self, running: Running) -> None:
         fault = running.fault
@@ -133,7 +139,7 @@ class Injector:
             assert isinstance(fault, f.LinkFault)
             self._install(running, FILTERS[type(fault)](fault, self.world, running.random))
         if fault.until_ms is not None:
-            self._after(max(0, round(fault.until_ms * MS) - self.world.time), lambda: self._finish(running))
+            self.after(max(0, round(fault.until_ms * MS) - self.world.time), lambda: self._finish(running))
 
     def _finish(self, running: Running) -> None:
         if running.ended:
@@ -185,7 +191,7 @@ class Injector:
                 world.restart(host)
         self._say_stable(core)
         if scenario.closing:
-            self._after(CLOSING_TIMEOUTS * world.timeout_ns, lambda: self._close(core))
+            self.after(CLOSING_TIMEOUTS * world.timeout_ns, lambda: self._close(core))
 
     def _close(self, core: tuple[int, ...]) -> None:
         """The core submits its closing messages, in turn."""
@@ -278,10 +284,10 @@ class Injector:
                         undo()
 
             running.undo.append(stop)
-            self._after(k * step, start)
-            self._after((len(chosen) + back.index(member)) * step, stop)
+            self.after(k * step, start)
+            self.after((len(chosen) + back.index(member)) * step, stop)
         if fault.until_ms is None:
-            self._after(2 * len(chosen) * step, lambda: self._finish(running))
+            self.after(2 * len(chosen) * step, lambda: self._finish(running))
 
     def _replay(self, running: Running, fault: f.Replay) -> None:
         world = self.world
@@ -355,7 +361,7 @@ class Injector:
             if self.healed_at is None or self.world.scenario.heal_ms is None or not core or host.id in core:
                 self.world.restart(host, disk)
 
-        self._after(round(down_ms * MS), back)
+        self.after(round(down_ms * MS), back)
 
     def _crash(self, running: Running, fault: f.Crash) -> None:
         world, host = self.world, self._host(running)
@@ -378,6 +384,7 @@ class Injector:
     def _set_trap(self, running: Running, host: Host, trap: Trap) -> None:
         world = self.world
         host.traps.append(trap)
+        self.trapped_at = world.time
         world.refresh(host)
 
         def disarm() -> None:
@@ -396,7 +403,7 @@ class Injector:
             world.crash(host, "storm")
             self._back(host, fault.down_ms, fault.disk)
             if left > 1:
-                self._after(round(fault.every_ms * MS), lambda: strike(left - 1))
+                self.after(round(fault.every_ms * MS), lambda: strike(left - 1))
             else:
                 self._finish(running)
 
@@ -418,7 +425,7 @@ class Injector:
         world.pause(host)
         incarnation = host.incarnation
         running.undo.append(lambda: world.resume(host) if host.incarnation == incarnation else None)
-        self._after(length, over)
+        self.after(length, over)
 
     def _leave(self, running: Running, fault: f.Leaving) -> None:
         world, host = self.world, self._host(running)

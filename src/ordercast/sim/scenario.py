@@ -11,12 +11,12 @@ import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
-from ordercast.errors import UsageError
+from ordercast.errors import ConfigError, UsageError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, MEMBERS_MAX
 from ordercast.sim import toml
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Drift, Fault, LinkFault, Partition, split_pair
@@ -187,9 +187,10 @@ class Scenario(Part, frozen=True, kw_only=True):
     # ----------------------------------------------------------------------------------------------------- checking
 
     def check(self, place: str = "scenario") -> None:
-        """Raise UsageError with the first thing that cannot be meant."""
-        for found in self._faults():
-            raise UsageError(f"{place}: {found}")
+        """Raise ConfigError, a sentence for each thing that cannot be meant."""
+        found = self._faults()
+        if found:
+            raise ConfigError([f"{place}: {text}" for text in found])
 
     def _faults(self) -> list[str]:
         found: list[str] = []
@@ -197,8 +198,8 @@ class Scenario(Part, frozen=True, kw_only=True):
         if not 1 <= self.members <= MEMBERS_MAX:
             say(f"members: expected 1 to {MEMBERS_MAX}, got {self.members}")
             return found
-        if not 0 <= self.seed < 2**63:
-            say(f"seed: expected 0 to 2^63 - 1, got {self.seed}")
+        if not 0 <= self.seed < 2**64:
+            say(f"seed: expected 0 to 2^64 - 1, got {self.seed}")
         for name in ("messages", "closing"):
             if getattr(self, name) < 0:
                 say(f"{name}: expected 0 or more, got {getattr(self, name)}")
@@ -330,6 +331,9 @@ def _sentence(text: str) -> str:
         near = difflib.get_close_matches(bad_tag[1], _TAGS, 1)
         what = f"unknown fault {bad_tag[1]!r}: expected one of {', '.join(_TAGS)}"
         what += f"; did you mean {near[0]}?" if near else ""
+    bad_word = re.match(r"Invalid enum value (.*)", what)
+    if bad_word:
+        what = f"expected one of {', '.join(_CHOICES.get(where.rpartition('.')[2], ()))}, got {bad_word[1]}"
     what = _lower(what)
     return f"{where}: {what}" if where else what
 
@@ -338,4 +342,10 @@ _TABLES: tuple[type[Struct], ...] = (
     Scenario, Load, Net, Edge, Hosts, Cost, Clocks, Start, Delay, *AnyFault.__args__
 )  # fmt: skip
 _KEYS = sorted({name for table in _TABLES for name in table.__struct_fields__})
+_CHOICES = {
+    name: get_args(hint)
+    for table in _TABLES
+    for name, hint in get_type_hints(table).items()
+    if get_origin(hint) is Literal
+}
 _TAGS = sorted(str(fault.__struct_config__.tag) for fault in AnyFault.__args__)

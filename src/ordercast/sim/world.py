@@ -312,6 +312,10 @@ class World:
             and clock.ppm == 0
             and not host.traps
             and host.consumer is None
+            and not host.busy
+            and not host.buffer
+            and not host.late
+            and not host.drops
             and self.level < Level.RECORD
         )
         host.offset = clock.base - clock.anchor
@@ -331,7 +335,7 @@ class World:
         time = self.time
         net, peer, packet = datagram[0], datagram[1], datagram[2]
         for host in hosts:
-            if host.plain and not host.buffer:
+            if host.plain:
                 self.datagrams += 1
                 now = time + host.offset
                 actions = host.receive(now, net, peer, packet, 0)
@@ -357,6 +361,7 @@ class World:
         over = host.buffer_packets_max and len(host.buffer) >= host.buffer_packets_max
         if host.buffer and (over or host.buffer_bytes + size > host.buffer_bytes_max):
             host.drops += 1
+            host.plain = False
             self.drops["buffer"] += 1
             host.recorder.event(
                 self.time, host.clock.now(self.time), Kind.DROP, reason="buffer", source=datagram[1].id,
@@ -364,6 +369,7 @@ class World:
             )  # fmt: skip
             return
         host.buffer.append((datagram, host.drops))
+        host.plain = False
         host.drops = 0
         host.buffer_bytes += size
         if not host.busy and not host.paused:
@@ -394,6 +400,7 @@ class World:
     def give(self, host: Host, item: tuple[Any, ...]) -> None:
         """An input that is no datagram: after the datagrams that are there already."""
         host.late.append(item)
+        host.plain = False
         if host.up and not host.busy and not host.paused:
             self.work(host)
 
@@ -414,6 +421,7 @@ class World:
             elif host.late:
                 item = host.late.popleft()
             else:
+                self.refresh(host)
                 return
             if host.cost is not None:
                 busy, latency = host.cost(*self._input_size(item))
@@ -509,7 +517,7 @@ class World:
 
     def submit(self, host: Host, application: Application) -> None:
         """The application hands in a submission; it hears the answer by its own `accepted` or `refused`."""
-        if host.plain and not host.buffer and not host.late:
+        if host.plain:
             self.inputs += 1
             assert host.stack is not None
             self.perform(host, host.stack.submit(self.time + host.offset, application.submission()))
@@ -606,7 +614,7 @@ class World:
             if trap.pauses:
                 self.pause(host)
                 host.suspended = rest + host.suspended
-                self.later(self.time + trap.for_ns, _spring, trap, None)
+                self.injector.after(trap.for_ns, trap.then)
                 return before
             self.later(self.time, self._sprung, host, (host.incarnation, trap))
             host.paused = True  # nothing more is done by this process
@@ -682,7 +690,7 @@ class World:
         now = host.clock.now(time)
         if due > now:
             self._set_timer(host, name, entry)
-        elif host.plain and not host.buffer and not host.late:
+        elif host.plain:
             del host.timers[name]
             self.inputs += 1
             assert host.stack is not None
@@ -797,10 +805,6 @@ class World:
                 self.time, host.clock.now(self.time), Kind.DROP, reason=reason, source=source,
                 packet=type(packet).__name__,
             )  # fmt: skip
-
-
-def _spring(trap: Trap, _: None) -> None:
-    trap.then()
 
 
 def level_of(word: str) -> Level:

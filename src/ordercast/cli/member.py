@@ -1,0 +1,36 @@
+"""`ordercast member`: be one member of a group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ordercast.cli.common import Whole
+
+
+@click.command("member")
+@click.option("--config", type=click.Path(path_type=Path), required=True, help="The group's file (group.toml).")
+@click.option("--id", "me", type=Whole(1, 2**32 - 1), required=True, help="Which of its members this process is.")
+@click.option("--work", default="", hidden=True, help="A share of a workload, as `ordercast run` hands it out.")
+def command(config: Path, me: int, work: str) -> int:
+    """Be one member of a group, as its configuration says.
+
+    Each line of standard input is sent as one message.  Deliveries and views are printed as JSON lines, in the order
+    that all members see.  SIGTERM (or Ctrl-C) leaves the group in good order.
+    """
+    from ordercast.live import lifeline
+
+    lifeline.hold()
+    import msgspec
+
+    from ordercast import config as configuration
+    from ordercast.errors import UsageError
+    from ordercast.live.member import Work, main
+
+    checked = configuration.load(config, me)
+    try:
+        share = msgspec.json.decode(work, type=Work) if work else None
+    except msgspec.MsgspecError as why:
+        raise UsageError(f"--work: {why}") from None
+    return main(checked, me, share)

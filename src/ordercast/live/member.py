@@ -1,0 +1,287 @@
+"""The process of one member, behind `ordercast member`.
+
+For people: each line of standard input is sent; deliveries and views are printed as JSON lines; SIGTERM leaves.
+For `ordercast run`: with a Work, the process submits its share of the workload itself, takes commands (JSON lines) from
+its standard input, and tells its progress; when that input closes, the starter is gone and so is the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ordercast import registry
+from ordercast.config import GroupConfig
+from ordercast.contract import GroupView
+from ordercast.errors import Closed, OrdercastError, Overloaded
+from ordercast.live import build
+from ordercast.live.alarm import Alarm
+from ordercast.live.control import Control
+from ordercast.live.group import Group
+from ordercast.trace.schema import Level
+from ordercast.types import Batch, MemberId, Service, View
+from ordercast.words import short
+from ordercast.workload.payload import matches, payload
+
+PROGRESS_SECONDS = 0.1
+FRAMES_AHEAD = 4  # of a workload without a rate: how much of it may be on its way, in frames
+_clock = time.monotonic_ns
+
+
+class Work(msgspec.Struct, frozen=True):
+    """A member's share of a workload."""
+
+    messages: int
+    size: int
+    rate: float  # messages per second; 0: as fast as the group takes them
+    service: str
+    run: str
+
+
+def say(**words: Any) -> None:
+    """One JSON line for whoever reads us."""
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+class Process:
+    """What both uses share: the group, its trace, its status socket, the signals."""
+
+    def __init__(self, config: GroupConfig, me: MemberId, work: Work | None) -> None:
+        self.config, self.me, self.work = config, me, work
+        folder = config.state_path(me)
+        level = Level[config.trace.level.upper()]
+        service = Service[work.service.upper()] if work is not None else registry.get(config.protocol).default_service
+        trace = build.Trace(
+            run=work.run if work is not None else config.group,
+            dir=config.trace_path,
+            level=level,
+            service=service,
+            workload={} if work is None else {"payload": "ordercast.workload.payload", "sizes": [work.size]},
+            expected=matches if work is not None else None,
+        )
+        self.group = Group(config, me, folder=folder, trace=trace)
+        self.control = Control(folder, self.group.status)
+        self.stop = asyncio.Event()
+        self.code = 0
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)):
+            loop.add_signal_handler(number, self._signalled, code)
+        async with self.group:
+            await self.control.start()
+            gc.freeze()
+            try:
+                await (self._work(self.work) if self.work is not None else self._talk())
+            finally:
+                self.control.close()
+        return self.code
+
+    def _signalled(self, code: int) -> None:
+        self.code = code
+        self.stop.set()
+
+    async def _until_stopped(self, *others: asyncio.Task[Any]) -> None:
+        """Until a signal comes or one of the tasks ends; a task's error is ours."""
+        stopped = asyncio.ensure_future(self.stop.wait())
+        done, _ = await asyncio.wait([stopped, *others], return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        for task in others:
+            if task in done:
+                task.result()
+
+    # ------------------------------------------------------------------------------------------------ for people
+
+    async def _talk(self) -> None:
+        reader = asyncio.ensure_future(self._print())
+        _feed(asyncio.get_running_loop(), self.group.send)
+        await self._until_stopped(reader)
+
+    async def _print(self) -> None:
+        async for event in self.group.batches():
+            if type(event) is Batch:
+                for message in event.messages():
+                    say(event="message", sender=message.sender, counter=message.counter, **_text(message.data))
+            else:
+                say(**describe(event))
+
+    # --------------------------------------------------------------------------------------------- for `ordercast run`
+
+    async def _work(self, work: Work) -> None:
+        share = Share(self, work)
+        reader = asyncio.ensure_future(share.read())
+        _commands(asyncio.get_running_loop(), share)
+        say(event="ready", incarnation=self.group.incarnation, view=_view(self.group.view))
+        ticker = asyncio.ensure_future(share.tell())
+        await self._until_stopped(reader, ticker)
+        ticker.cancel()
+        share.end()
+
+
+class Share:
+    """The application of a workload's run: submits its share, reads everything."""
+
+    def __init__(self, process: Process, work: Work) -> None:
+        self.process, self.group, self.work = process, process.group, work
+        self.service = Service[work.service.upper()]
+        self.sent = self.own = self.delivered = 0
+        self.going = False
+        frame = build.frame_limit(process.config)
+        self.ahead = max(1, FRAMES_AHEAD * frame // max(1, work.size + 4))
+        self.pace = Alarm(asyncio.get_running_loop(), self.pump)
+        self.begun = 0
+
+    def command(self, words: dict[str, Any]) -> None:
+        if "go" in words:
+            self.going, self.begun = True, _clock()
+            self.pump()
+        elif "end" in words:
+            self.process.stop.set()
+
+    def pump(self) -> None:
+        """Submit what is due, as far as what is on its way allows."""
+        work = self.work
+        if not self.going or self.sent >= work.messages:
+            return
+        count = min(work.messages - self.sent, self.ahead - (self.sent - self.own))
+        if work.rate:
+            due = int((_clock() - self.begun) * work.rate / 1e9) + 1
+            count = min(count, due - self.sent)
+            if self.sent + max(0, count) < work.messages:
+                self.pace.set(self.begun + int((self.sent + max(0, count)) * 1e9 / work.rate) + 1)
+        if count <= 0:
+            return
+        me, life = self.group.me, self.group.incarnation
+        payloads = [payload(me, life, self.sent + k, work.size) for k in range(1, count + 1)]
+        try:
+            self.group.send_batch_nowait(payloads, self.service)
+        except Overloaded:
+            self.pace.set(_clock() + 10_000_000)
+        except Closed:
+            self.going = False
+        else:
+            self.sent += count
+
+    async def read(self) -> None:
+        me, life = self.group.me, self.group.incarnation
+        async for event in self.group.batches():
+            if type(event) is Batch:
+                self.delivered += event.count
+                if event.sender == me and event.incarnation == life:
+                    self.own += event.count
+                    self.pump()
+            else:
+                say(**describe(event))
+
+    async def tell(self) -> None:
+        """Progress, when there is any."""
+        told: tuple[Any, ...] = ()
+        while True:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            now = (self.sent, self.own, self.delivered)
+            if now != told:
+                told = now
+                say(event="progress", sent=self.sent, own=self.own, delivered=self.delivered)
+
+    def end(self) -> None:
+        """The last row: what is left in the queues, what was counted."""
+        say(event="progress", sent=self.sent, own=self.own, delivered=self.delivered)
+        self.group.end_trace()
+        say(event="end", status=self.group.status())
+
+
+# ------------------------------------------------------------------------------------------------- standard input
+
+
+def _lines(handle: Callable[[bytes], None], closed: Callable[[], None]) -> None:
+    """Call `handle` with each line of standard input, in a thread of its own, then `closed`."""
+
+    def work() -> None:
+        rest = b""
+        while True:
+            try:
+                piece = os.read(0, 1 << 16)  # not through sys.stdin, whose lock would be held at the end
+            except OSError:
+                piece = b""
+            if not piece:
+                break
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                handle(line)
+        if rest:
+            handle(rest)
+        closed()
+
+    threading.Thread(target=work, name="ordercast-stdin", daemon=True).start()
+
+
+def _feed(loop: asyncio.AbstractEventLoop, send: Callable[[bytes], Any]) -> None:
+    """Each line becomes a message; a full group makes the reader wait."""
+    number = 0
+
+    def handle(line: bytes) -> None:
+        nonlocal number
+        number += 1
+        try:
+            asyncio.run_coroutine_threadsafe(send(line.removesuffix(b"\r")), loop).result()
+        except (OrdercastError, ValueError) as why:
+            print(f"ordercast: line {number} of standard input was not sent: {why}", file=sys.stderr, flush=True)
+        except (RuntimeError, asyncio.CancelledError):
+            return  # the event loop has ended
+
+    _lines(handle, lambda: None)
+
+
+def _commands(loop: asyncio.AbstractEventLoop, share: Share) -> None:
+    def handle(line: bytes) -> None:
+        loop.call_soon_threadsafe(share.command, json.loads(line))
+
+    _lines(handle, lambda: os._exit(1))  # the starter is gone: nothing is left to do in order
+
+
+# ----------------------------------------------------------------------------------------------------------- words
+
+
+def _text(data: bytes) -> dict[str, str]:
+    try:
+        return {"data": data.decode()}
+    except UnicodeDecodeError:
+        return {"data_base64": base64.b64encode(data).decode()}
+
+
+def _view(view: View | None) -> dict[str, Any] | None:
+    if view is None:
+        return None
+    return {
+        "id": str(view.id),
+        "kind": view.kind.name.lower(),
+        "members": list(view.members),
+        "cause": str(view.cause),
+    }
+
+
+def describe(event: Batch | View | GroupView) -> dict[str, Any]:
+    """An event that is no message, as a JSON line has it."""
+    if isinstance(event, View):
+        return {"event": "view", **(_view(event) or {})}
+    assert isinstance(event, GroupView)
+    return {"event": "group_view", "group": short(event.group), "members": list(event.members)}
+
+
+def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:
+    async def run() -> int:
+        return await Process(config, me, work).run()
+
+    return asyncio.run(run())

@@ -1,0 +1,112 @@
+"""Every promise a run can be judged by: its id, its name, its statement, and what a trace must hold to judge it.
+
+Words: a *life* is one incarnation of a member.  A life *is in* the last regular view it installed; what it delivers in
+that view, or in the transitional view right after it, belongs to that view.  One message is *before* another when some
+life delivered it first.  The ideas are those of Chockler, Keidar and Vitenberg (2001) and of Moser, Amir, Melliar-Smith
+and Agarwal (1994); docs/guarantees.md tells how each is checked.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ordercast.errors import UsageError
+from ordercast.trace.schema import LEVEL_KINDS, Kind, Level
+
+
+class Promise(Struct, frozen=True):
+    """One line of the catalogue."""
+
+    id: str
+    name: str
+    statement: str
+    kinds: tuple[Kind, ...] = ()  # what a trace must record; empty with `elsewhere`
+    elsewhere: str = ""  # what judges it, when a single trace cannot
+
+    @property
+    def level(self) -> Level:
+        """The lowest level of tracing at which it can be judged."""
+        return next(level for level in (Level.DELIVER, Level.FULL) if LEVEL_KINDS[level].issuperset(self.kinds))
+
+    @property
+    def safety(self) -> bool:
+        return self.id.startswith("S")
+
+
+_S, _O, _D, _V = Kind.SUBMIT, Kind.ORIGINATE, Kind.DELIVER, Kind.VIEW
+
+# one promise, one paragraph
+_ALL = (
+    Promise("S1", "integrity", "what is delivered was submitted before by its sender, unaltered, to the same groups "
+            "and with the same service", (_S, _O, _D)),
+    Promise("S2", "no duplication", "a life delivers a message at most once", (_D,)),
+    Promise("S3", "identity", "message numbers never repeat and leave no gap in one life, and every new life of a "
+            "member has a larger incarnation", (_S, _O)),
+    Promise("S4", "self inclusion", "a member is in every view it installs", (_V,)),
+    Promise("S5", "view agreement", "a view has the same members and comes from the same views wherever it is "
+            "installed", (_V,)),
+    Promise("S6", "local monotonicity", "the views a member installs grow strictly, over restarts too", (_V,)),
+    Promise("S7", "initial view", "nothing is accepted from, nor delivered to, a member before its first view",
+            (_S, _D, _V)),
+    Promise("S8", "linear primary", "primary views form one chain in which neighbours share a member, and nothing is "
+            "delivered outside them", (_D, _V)),
+    Promise("S9", "same view delivery", "whoever delivers a message delivers it in the same view", (_D, _V)),
+    Promise("S10", "sending view delivery", "a message is delivered in the view it was originated in", (_O, _D, _V)),
+    Promise("S11", "virtual synchrony", "lives that go from one view directly to the same next view delivered the same "
+            "messages in it", (_D, _V)),
+    Promise("S12", "transitional set", "a transitional set holds exactly those that go from its old view directly to "
+            "its new one, but for members that fail on the way", (_V,)),
+    Promise("S13", "failure atomicity", "lives in the same transitional view delivered the same messages before it, "
+            "and the same in it", (_D, _V)),
+    Promise("S14", "self delivery", "a member that goes on to the next view has delivered all it originated, and "
+            "originates in the order of submission without leaving any out", (_O, _D, _V)),
+    Promise("S15", "FIFO", "whoever delivers a message delivered all earlier ones of its sender in that view and group "
+            "before", (_O, _D)),
+    Promise("S16", "causal order", "whoever delivers a message delivered before what its sender had delivered when it "
+            "originated it in that view", (_O, _D)),
+    Promise("S17", "order, weak", "in each view one order explains what everybody delivered", (_D,)),
+    Promise("S18", "order, strong", "one order explains what everybody delivered in all views and partitions", (_D,)),
+    Promise("S19", "no holes", "whoever delivers a message delivered before all that others delivered before it in "
+            "that view, except, in a transitional view, messages of members that did not come along", (_D,)),
+    Promise("S20", "safe", "when a safe message is delivered, every member of that view has received it, and none of "
+            "them goes on to another view without delivering it", (_D, _V)),
+    Promise("S21", "order across groups", "S17, S18 and S19 hold over the deliveries of all groups together", (_D,)),
+    Promise("S22", "addressing", "a message goes only to members of its groups", (_D, Kind.GROUP_VIEW)),
+    Promise("S23", "once per gateway path", "a message has one sequence number on each ring and one timestamp "
+            "everywhere", (_D,)),
+    Promise("S24", "acknowledged is durable", "an acknowledged message is delivered by every member that recovers",
+            elsewhere="the durable log's own check"),
+    Promise("S25", "determinism", "the same seed, version and options give the same trace",
+            elsewhere="two runs of a seed"),
+    Promise("S26", "live equals core", "the recorded inputs of a live member give the recorded actions",
+            elsewhere="ordercast replay"),
+    Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
+            (_V, Kind.STABLE)),
+    Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do",
+            (_V, Kind.STABLE)),
+    Promise("L3", "delivery", "what is originated in that view is delivered by all of them, in time", (_O, _D)),
+    Promise("L4", "termination", "every member of a view delivers what is originated in it, or the sender goes on to "
+            "another view", (_O, _D, _V)),
+    Promise("L5", "token", "every member handles the token once per rotation", (Kind.NOTE, Kind.STABLE)),
+    Promise("L6", "drain", "when the load stops, all buffers run empty", (Kind.END,)),
+    Promise("L7", "back-pressure ends", "whoever was refused because the group was busy can submit again, in time",
+            (_S, Kind.REFUSE)),
+    Promise("L8", "rejoin", "a member that restarts or resumes is in the common view in time", (_V, Kind.STABLE)),
+    Promise("L9", "bounded wait", "once every machine's message follows all candidates, something is delivered",
+            elsewhere="the core's own assertion"),
+    Promise("L10", "roles settle", "under constant load roles stop changing",
+            elsewhere="the hybrid protocol's measures"),
+    Promise("L11", "order resumes", "a member that returns delivers in the common order again",
+            elsewhere="the broadcast graph's measures"),
+    Promise("L12", "no stuck core", "nothing waits for a member outside its view", (Kind.END, _V)),
+)  # fmt: skip
+
+CATALOGUE: dict[str, Promise] = {promise.id: promise for promise in _ALL}
+
+
+def chosen(ids: tuple[str, ...] | list[str]) -> list[Promise]:
+    """The promises of these ids, in the catalogue's order, each once."""
+    unknown = [id for id in ids if id not in CATALOGUE]
+    if unknown:
+        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26 or L1 to L12")
+    return [promise for id, promise in CATALOGUE.items() if id in ids]

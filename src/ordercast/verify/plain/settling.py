@@ -1,0 +1,149 @@
+"""That views settle once a run is undisturbed: L1 precision, L2 no flapping, L8 rejoin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ordercast.trace.schema import Kind, Level, Row
+from ordercast.types import ViewKind
+from ordercast.verify.bounds import Stability, flapping_views, precision_ns, stability
+from ordercast.verify.plain.model import Life, Run, ViewKey, view_key
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
+
+_BUSY = frozenset((Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DECIDE, Kind.DELIVER))
+DISTURBED = cannot_judge("the run was disturbed and has no stable row")
+
+
+def stable_of(run: Run) -> Stability | None:
+    rows = [row for life in run.lives for row in life.rows]
+    begin = min(row.time_ns for row in rows)
+    quiet = [row for row in [*run.world, *rows] if row.kind not in _BUSY]
+    return stability(run.header, quiet, begin, run.end_ns)
+
+
+def life_at(run: Run, member: int, time_ns: int) -> Life | None:
+    """The life a member is in at that time."""
+    lives = [life for life in run.lives if life.member == member and life.rows[0].time_ns <= time_ns]
+    return lives[-1] if lives else None
+
+
+def regular_views(life: Life) -> Iterator[Row]:
+    return (row for row in life.of(Kind.VIEW) if row.view_kind != ViewKind.TRANSITIONAL)
+
+
+def view_at(life: Life, time_ns: int) -> Row | None:
+    """The regular view a life is in at that time."""
+    return ([None, *(row for row in regular_views(life) if row.time_ns <= time_ns)])[-1]
+
+
+def common_view(run: Run, stable: Stability, time_ns: int) -> tuple[dict[int, Life], ViewKey | None, str]:
+    """The lives of those that stay, the view they are all in then (None: no views), or why there is none."""
+    lives: dict[int, Life] = {}
+    views: set[ViewKey | None] = set()
+    for member in sorted(stable.members):
+        life = life_at(run, member, time_ns)
+        if life is None:
+            return {}, None, f"member {member}, which stays, wrote nothing"
+        view = view_at(life, time_ns)
+        if view is not None and set(view.members or ()) != stable.members:
+            return {}, None, f"member {member} is in view {view.view_seq}.{view.view_rep} of {list(view.members or ())}"
+        lives[member] = life
+        views.add(view_key(view))
+    if len(views) > 1:
+        return {}, None, f"those that stay are in {len(views)} different views"
+    return lives, views.pop(), ""
+
+
+def bound_of(run: Run, stable: Stability) -> int:
+    return precision_ns(run.header, stable, [row for life in run.lives for row in life.of(Kind.NOTE)])
+
+
+def unless_noted(run: Run, finding: Finding) -> Finding:
+    """A bound that notes may lengthen cannot be called broken where notes were left out."""
+    if finding.state == "broken" and Level[run.header.level.upper()] < Level.FULL:
+        return cannot_judge(f"without notes the bound is not known ({finding.text})")
+    return finding
+
+
+def l1(run: Run) -> Finding:
+    stable = stable_of(run)
+    if stable is None:
+        return DISTURBED
+    due = stable.since_ns + bound_of(run, stable)
+    time = min(due, stable.until_ns)
+    _, view, why = common_view(run, stable, time)
+    if not why and view is not None:
+        return holds(len(stable.members))
+    why = why or "no member installed a view"
+    if stable.until_ns < due:
+        return cannot_judge(f"the run ended before the bound of {(due - stable.since_ns) / 1e6:g} ms; {why}")
+    rows = [life.rows[-1] if view_at(life, time) is None else view_at(life, time) for life in run.lives
+            if life.member in stable.members]  # fmt: skip
+    what = f"{(due - stable.since_ns) / 1e6:g} ms after all was well, {why}"
+    return unless_noted(run, broken(what, [_stable_row(run), *rows]))
+
+
+def _stable_row(run: Run) -> Row | None:
+    return ([None, *(row for row in run.world if row.kind == Kind.STABLE)])[-1]
+
+
+def l2(run: Run) -> Finding:
+    stable = stable_of(run)
+    if stable is None:
+        return DISTURBED
+    settled = stable.since_ns + bound_of(run, stable)
+    if stable.until_ns <= settled:
+        return cannot_judge("the run ended before views had to settle")
+    allowed = flapping_views(run.header, [r for r in run.world if r.kind == Kind.FAULT], stable.until_ns - settled)
+    for member in sorted(stable.members):
+        views = [row for life in run.lives if life.member == member for row in regular_views(life)]
+        late = [row for row in views if settled < row.time_ns <= stable.until_ns]
+        if len(late) > allowed:
+            what = f"member {member} installed {len(late)} views after they had to be settled, {allowed} are allowed"
+            return unless_noted(run, broken(what, [_stable_row(run), *late[:4]]))
+    return _permanent(run, stable) or holds(len(stable.members))
+
+
+def _permanent(run: Run, stable: Stability) -> Finding | None:
+    """A lasting fault of links, alone: at most two views per member in four times the bound."""
+    span = 4 * bound_of(run, stable)
+    for fault in run.world:
+        fields = (fault.detail or {}).get("fields", {})
+        if fault.kind != Kind.FAULT or not fields.get("lasting") or (fault.detail or {}).get("state") != "on":
+            continue
+        if fields.get("up_ms") or fields.get("down_ms") or fields.get("packets"):
+            continue
+        others = [row for row in run.world if row is not fault and row.kind != Kind.STABLE]
+        if any(fault.time_ns - span < row.time_ns <= fault.time_ns + span for row in others):
+            continue  # something else happened around it
+        for life in run.lives:
+            near = [row for row in regular_views(life) if fault.time_ns < row.time_ns <= fault.time_ns + span]
+            if len(near) > 2:
+                what = f"member {life.member} installed {len(near)} views under one permanent fault, 2 are allowed"
+                return unless_noted(run, broken(what, [fault, *near[:4]]))
+    return None
+
+
+def l8(run: Run) -> Finding:
+    stable = stable_of(run)
+    if stable is None:
+        return DISTURBED
+    bound, judged, early = 2 * bound_of(run, stable), 0, ""
+    first = {life.member: life.incarnation for life in reversed(run.lives)}
+    for row in run.world:
+        restart = row.kind == Kind.START and row.sender_incarnation != first.get(row.sender or 0)
+        if row.sender not in stable.members or not (restart or row.kind == Kind.RESUME):
+            continue
+        due = max(row.time_ns, stable.since_ns) + bound
+        time = min(due, stable.until_ns)
+        _, view, why = common_view(run, stable, time)
+        judged += 1
+        if not why and view is not None:
+            continue
+        if stable.until_ns < due:
+            early = f"the run ended before member {row.sender} had to be back"
+            continue
+        what = f"member {row.sender} was not back in the common view after {bound / 1e6:g} ms: {why}"
+        life = life_at(run, row.sender or 0, time)
+        return unless_noted(run, broken(what, [row, view_at(life, time) if life else None], judged))
+    return cannot_judge(early) if early else holds(judged)

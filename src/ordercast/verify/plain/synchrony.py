@@ -1,0 +1,180 @@
+"""What views promise about deliveries: S9, S10 the view of a message, S11, S13 equal sets, S14 own ones, S20 safe."""
+
+from __future__ import annotations
+
+from ordercast.trace.schema import Kind, Level, Row
+from ordercast.types import Service, ViewKind
+from ordercast.verify.plain.model import Delivery, Life, MessageId, Run, Stay, ViewKey, messages, named, view_key
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
+
+
+def s9(run: Run) -> Finding:
+    first: dict[MessageId, Delivery] = {}
+    judged = 0
+    for life in run.lives:
+        for delivery in life.deliveries():
+            judged += 1
+            other = first.setdefault(delivery.message, delivery)
+            if other.view != delivery.view:
+                return broken(
+                    f"{named(delivery.message)} was delivered in view {_id(other.view)} by member {other.row.member} "
+                    f"and in {_id(delivery.view)} by member {life.member}", [other.row, delivery.row], judged,
+                )  # fmt: skip
+    return holds(judged)
+
+
+def s10(run: Run) -> Finding:
+    for life in run.lives:
+        view: Row | None = None
+        regular: ViewKey | None = None
+        for row in life.of(Kind.VIEW, Kind.ORIGINATE):
+            if row.kind == Kind.VIEW:
+                view = row
+                regular = regular if row.view_kind == ViewKind.TRANSITIONAL else view_key(row)
+            elif view is not None and view.view_kind == ViewKind.TRANSITIONAL:
+                return broken(f"member {life.member} originated in a transitional view", [view, row])
+            elif view_key(row) is not None and view_key(row) != regular:
+                what = f"originated for view {_id(view_key(row))} while in {_id(regular)}"
+                return broken(f"member {life.member} {what}", [view, row])
+    judged = 0
+    for life in run.lives:
+        for delivery in life.deliveries():
+            judged += 1
+            origin = run.originated.get(delivery.message)
+            if origin is not None and run.origin_view[delivery.message] != delivery.view:
+                return broken(
+                    f"{named(delivery.message)} was originated in view {_id(run.origin_view[delivery.message])} and "
+                    f"delivered in {_id(delivery.view)} by member {life.member}", [origin, delivery.row], judged,
+                )  # fmt: skip
+    return holds(judged)
+
+
+def s11(run: Run) -> Finding:
+    first: dict[tuple[ViewKey | None, ViewKey | None], tuple[Life, Stay]] = {}
+    judged = 0
+    for life in run.lives:
+        for stay in life.stays:
+            if stay.view is None or stay.next is None:
+                continue
+            judged += 1
+            other, theirs = first.setdefault((stay.key, view_key(stay.next)), (life, stay))
+            found = _differ(other, theirs.deliveries, life, stay.deliveries)
+            if found:
+                what = f"of {_id(stay.key)}, before going on to {_id(view_key(stay.next))}"
+                return broken(f"{found[0]} {what}", [found[1], theirs.next, stay.next], judged)
+    return holds(judged)
+
+
+def s13(run: Run) -> Finding:
+    before: dict[tuple[object, ...], tuple[Life, list[Delivery]]] = {}
+    during: dict[tuple[object, ...], tuple[Life, list[Delivery]]] = {}
+    judged = 0
+    for life in run.lives:
+        for stay in life.stays:
+            if stay.view is None or stay.transitional is None:
+                continue
+            judged += 1
+            key = (stay.key, view_key(stay.transitional), frozenset(stay.transitional.members or ()))
+            regular = [d for d in stay.deliveries if d.transitional is None]
+            rest = [d for d in stay.deliveries if d.transitional is not None]
+            found = _differ(*before.setdefault(key, (life, regular)), life, regular)
+            if not found and stay.next is not None:
+                found = _differ(*during.setdefault(key, (life, rest)), life, rest)
+            if found:
+                what = f"around the same transitional view after {_id(stay.key)}"
+                return broken(f"{found[0]} {what}", [found[1], stay.transitional], judged)
+    return holds(judged)
+
+
+def _differ(one: Life, a: list[Delivery], two: Life, b: list[Delivery]) -> tuple[str, Row] | None:
+    """What one delivered and the other did not, if anything."""
+    for life, mine, other, theirs in ((one, a, two, b), (two, b, one, a)):
+        known = {delivery.message for delivery in theirs}
+        for delivery in mine:
+            if delivery.message not in known:
+                what = f"member {life.member} delivered {named(delivery.message)} and member {other.member} did not"
+                return what, delivery.row
+    return None
+
+
+def s14(run: Run) -> Finding:
+    carry = "carry" in run.header.options.values()  # tickets live on: then a later view will do
+    judged = 0
+    for life in run.lives:
+        last: Row | None = None
+        for row in life.of(Kind.ORIGINATE):
+            judged += row.count or 0
+            if last is not None and (last.counter or 0) + (last.count or 0) < (row.counter or 0):
+                return broken(f"member {life.member} left out a message it had accepted", [last, row], judged)
+            last = row
+        later: set[MessageId] = {d.message for d in life.deliveries()}
+        own: dict[ViewKey | None, tuple[Stay, set[MessageId]]] = {
+            stay.key: (stay, {d.message for d in stay.deliveries}) for stay in life.stays if stay.next is not None
+        }
+        for row in life.of(Kind.ORIGINATE):
+            for message in messages(row):
+                known = own.get(run.origin_view[message]) if message[:2] == life.key else None
+                if known is None:
+                    continue
+                stay, delivered = known
+                if message not in (later if carry else delivered):
+                    return broken(
+                        f"member {life.member} went on to {_id(view_key(stay.next))} without delivering its own "
+                        f"{named(message)}", [row, stay.next], judged,
+                    )  # fmt: skip
+    return holds(judged)
+
+
+def s20(run: Run) -> Finding:
+    received: dict[tuple[int, MessageId], int] = {}
+    recorded = Level[run.header.level.upper()] >= Level.FULL
+    for life in run.lives:
+        for row in life.of(Kind.RECEIVE):
+            for message in messages(row):
+                key = (life.member, message)
+                received[key] = min(row.time_ns, received.get(key, row.time_ns))
+    judged, absent = 0, set()
+    for life in run.lives:
+        for stay in life.stays:
+            for delivery in stay.deliveries:
+                if delivery.row.service != Service.SAFE or stay.view is None:
+                    continue
+                judged += 1
+                view = delivery.transitional or stay.view
+                for member in view.members or ():
+                    found = _not_safe(run, stay, delivery, member)
+                    if found:
+                        return broken(found[0], [view, delivery.row, found[1]], judged)
+                    when = received.get((member, delivery.message))
+                    if not any(other.member == member for other in run.lives):
+                        absent.add(member)
+                    elif recorded and (when is None or (when > delivery.row.time_ns and not run.header.live)):
+                        return broken(
+                            f"member {life.member} delivered {named(delivery.message)} as safe before member {member} "
+                            "had received it", [view, delivery.row], judged,
+                        )  # fmt: skip
+    if absent:
+        return cannot_judge(f"the trace of member {min(absent)} is not there")
+    if judged and not recorded and not run.header.live:
+        return cannot_judge("what was received was not recorded; deliveries and views are as promised")
+    return holds(judged)
+
+
+def _not_safe(run: Run, stay: Stay, delivery: Delivery, member: int) -> tuple[str, Row | None] | None:
+    """A member of the view that never installed it, or that went on without the message."""
+    lives = [life for life in run.lives if life.member == member]
+    theirs = [s for life in lives for s in life.stays if s.key == stay.key]
+    if lives and not theirs:
+        return f"{named(delivery.message)} was delivered as safe but member {member} never installed the view", None
+    for other in theirs:
+        if other.next is not None and all(d.message != delivery.message for d in other.deliveries):
+            return (
+                f"member {delivery.row.member} delivered {named(delivery.message)} as safe but member {member} went on "
+                "to another view without it",
+                other.next,
+            )
+    return None
+
+
+def _id(key: ViewKey | None) -> str:
+    return "none" if key is None else f"{key[0]}.{key[1]}"

@@ -1,0 +1,89 @@
+"""What a checker says of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from ordercast.trace.schema import LEVEL_KINDS, Header, Kind, Level, Row
+from ordercast.verify.catalogue import Promise
+
+HOLDS, BROKEN, CANNOT_JUDGE = "holds", "broken", "cannot judge"
+
+
+class Finding(Struct, frozen=True):
+    """What one checker found; `example`: the smallest set of rows that shows a break."""
+
+    state: str
+    text: str = ""
+    example: tuple[Row, ...] = ()
+    judged: int = 0
+
+
+def holds(judged: int, text: str = "") -> Finding:
+    return Finding(HOLDS, text, (), judged)
+
+
+def broken(text: str, rows: Iterable[Row | None], judged: int = 0) -> Finding:
+    return Finding(BROKEN, text, tuple(row for row in rows if row is not None), judged)
+
+
+def cannot_judge(text: str) -> Finding:
+    return Finding(CANNOT_JUDGE, text)
+
+
+class Verdict(Struct, frozen=True):
+    """A promise's state in one run: holds, broken or cannot judge."""
+
+    promise: str
+    state: str
+    text: str  # the promise, and what was seen
+    example: list[dict[str, Any]]  # rows a person can read; empty unless broken
+    judged: int  # how many things (messages, views, ...) were held against it
+
+    @property
+    def ok(self) -> bool:
+        return self.state == HOLDS
+
+
+def verdict(promise: Promise, finding: Finding) -> Verdict:
+    text = f"{promise.id} {promise.name}: {promise.statement}"
+    if finding.text:
+        text += f"; {finding.text}"
+    return Verdict(promise.id, finding.state, text, [readable(row) for row in finding.example], finding.judged)
+
+
+def missing(promise: Promise, header: Header) -> str:
+    """Why a trace of this header cannot show the promise, or nothing."""
+    if promise.elsewhere:
+        return f"one trace cannot show it: judged by {promise.elsewhere}"
+    level = Level[header.level.upper()]
+    lacking = [kind.word for kind in promise.kinds if kind not in LEVEL_KINDS[level]]
+    if lacking:
+        return f"it needs {' and '.join(lacking)} rows, which level {header.level!r} leaves out"
+    return ""
+
+
+def readable(row: Row) -> dict[str, Any]:
+    """A row as a person reads it: what is set, ids of messages and views joined."""
+    out: dict[str, Any] = {"member": row.member, "incarnation": row.incarnation, "index": row.index}
+    out |= {"time_ns": row.time_ns, "kind": Kind(row.kind).word}
+    if row.counter is not None:
+        last = row.counter + (row.count or 1) - 1
+        numbers = f"{row.counter}" if last == row.counter else f"{row.counter}-{last}"
+        out["message"] = f"{row.sender}:{numbers}"
+        out["sender_incarnation"] = row.sender_incarnation
+    elif row.sender is not None:
+        out["about"] = row.sender
+    if row.view_seq is not None:
+        kind = {1: "", 2: " transitional"}.get(row.view_kind or 0, "")
+        out["view"] = f"{row.view_seq}.{row.view_rep}{kind}"
+    if row.previous_seq is not None:
+        out["previous"] = f"{row.previous_seq}.{row.previous_rep}"
+    for name in ("position", "service", "groups", "members", "trans", "digest", "order_epoch", "order_seq", "detail"):
+        value = getattr(row, name)
+        if value is not None:
+            out[name] = list(value) if isinstance(value, tuple) else value
+    return out

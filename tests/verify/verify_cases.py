@@ -1,0 +1,365 @@
+"""For each promise: traces it accepts, and smallest traces it rejects.
+
+`V` is the beginning most cases share: two members in one view.  Member 1 sends a = 1:1, b = 1:2; member 2 c = 2:1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+V = "1 view 1,2 | 2 view 1,2"
+V3 = "1 view 1,2,3 | 2 view 1,2,3 | 3 view 1,2,3"
+AB = f"{V} | 1 sub 2 | 1 org 1 | 1 org 2"
+ABC = f"{AB} | 2 sub 1 | 2 org 1"
+
+# 1, 2 and 3 in view 1.1; then 3 is lost and 1, 2 go on to view 2.1
+T12 = "1 view 1,2 trans =2.1 <1.1"
+W12 = "1 view 1,2 =2.1 t=1,2 <1.1"
+LOSE3 = f"{T12} | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1 t=1,2 <1.1"
+ORG1 = "1 sub 1 | 1 org 1"
+SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
+VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
+STABLE = "0 stable 1,2 1000 @100"
+
+# promise -> [(text, header)]; agreement of both forms is tested on all of them, for all promises
+Case = tuple[str, dict[str, Any]]
+
+
+def case(text: str, **header: Any) -> Case:
+    return text, header
+
+
+ACCEPTED: dict[str, list[Case]] = {
+    "S1": [
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 2 del 1:2"),
+        case(f"{V} | 1 sub 3 | 1 org 1-3 | 2 del 1:1-3"),
+        case(f"{V} | 1 sub 1 g=x safe | 1 org 1 g=x safe | 2 del 1:1 g=x safe"),
+    ],
+    "S2": [case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 2/2 view 1,2 =2 | 2/2 del 1:1")],
+    "S3": [case(f"{AB} | 1 sub 3 | 1 org 3-5"), case("1 start @1 | 1/2 start @2"), case("1 view 1")],
+    "S4": [case(V)],
+    "S5": [
+        case(V),
+        case("1 view 1,2 from=1/2 | 2 view 1,2 from=2/1"),
+        case(f"{V3} | {LOSE3} | 3 view 3 trans =2.3 <1.1"),
+    ],
+    "S6": [case("1 view 1 =1.1 | 1 view 1,2 =2.1 | 1/2 view 1 =3.1"), case("1 view 1 =1.1 | 1 view 1,2 =1.2")],
+    "S7": [case(f"{AB} | 1 del 1:1")],
+    "S8": [
+        case(f"{V3} | {LOSE3} | 3 view 3 =2.3 minor | {ORG1} | 1 del 1:1"),
+        case("1 view 1 =1.1 | 1 view 1,2 =2.1 | 2 view 2,3 =3.2"),
+    ],
+    "S9": [
+        case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1"),
+        case(f"{V3} | {ORG1} | 1 del 1:1"),
+    ],
+    "S10": [
+        case(f"{V3} | {ORG1} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1"),
+        case(f"{V3} | {LOSE3} | {ORG1} | 2 del 1:1"),
+    ],
+    "S11": [
+        case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1 "
+             "| 2 view 1,2 =2.1 t=1,2 <1.1"),
+        case(f"{V3} | {ORG1} | 1 del 1:1 | 2 del 1:1 | {LOSE3} | 3 view 3 =2.3"),
+    ],
+    "S12": [
+        case(f"{V3} | {LOSE3}"),
+        case(f"{V3} | {T12} | {W12} | 0 crash 2"),
+        case(V3),
+        # 2 comes from another view
+        case("1 view 1 =1.1 | 2 view 2 =1.2 | 1 view 1 trans =2.1 <1.1 | 1 view 1,2 =2.1 t=1 <1.1 "
+             "| 2 view 2 trans =2.1 <1.2 | 2 view 1,2 =2.1 t=2 <1.2"),
+    ],
+    "S13": [
+        case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1 "
+             "| 2 view 1,2 =2.1 t=1,2 <1.1"),
+        case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12} | 2 view 1,2 trans =2.1 <1.1 | 0 crash 2"),
+    ],
+    "S14": [
+        case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | {W12}"),
+        case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12}"),
+        case(f"{V3} | 1 sub 1 | {T12} | {W12} | 1 org 1"),
+        case(f"{V3} | {ORG1} | {T12} | {W12} | 1 del 1:1", options={"flush": "carry"}),
+        case(f"{V3} | {ORG1}"),
+    ],
+    "S15": [
+        case(f"{AB} | 1 del 1:1 | 1 del 1:2 | 2 del 1:1 | 2 del 1:2"),
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1"),
+        # originated in two views: the second view's first message needs nothing before it
+        case("1 view 1,2 =1 | 1 sub 2 | 1 org 1 | 1 view 1,2 =2 | 1 org 2 | 2 view 1,2 =2 | 2 del 1:2"),
+        # to two groups
+        case(f"{V} | 1 sub 1 g=x | 1 sub 1 g=y | 1 org 1 g=x | 1 org 2 g=y | 2 del 1:2 g=y"),
+    ],
+    "S16": [
+        case(f"{V} | 1 sub 1 | 1 org 1 | 2 del 1:1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1"),
+        case(f"{ABC} | 1 del 2:1 | 2 del 1:1"),
+        case("1 view 1 =1 | 1 sub 1 | 1 org 1 | 2 view 1,2 =2 | 1 view 1,2 =2 | 2 sub 1 | 2 org 1 | 1 del 2:1"),
+    ],
+    "S17": [
+        case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 1 del 1:2 | 2 del 1:1 | 2 del 2:1"),
+        case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 1 del 1:2 | 2 del 1:1 | 2 del 1:2"),  # a hole, not another order
+        # opposite orders in two views that exist at the same time
+        case("1 view 1 =1 | 2 view 2 =2 | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 "
+             "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+    ],
+    "S18": [case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 1 del 1:2 | 2 del 1:1 | 2 del 2:1 | 2/2 view 1,2 =2 | 2/2 del 1:2")],
+    "S19": [
+        case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 1 del 1:2 | 2 del 1:1 | 2 del 2:1"),
+        case(f"{ABC} | 1 del 1:1 | 2 del 2:1"),  # nothing in common
+        # 1 did not come along into the transitional view
+        case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
+             "| 3 view 2,3 trans =2 <1 | 3 del 2:1"),
+    ],
+    "S20": [
+        case(f"{V3} | {SAFE1} | 1 del 1:1 safe | 2 del 1:1 safe | {LOSE3}"),
+        case(f"{V3} | {ORG1} | 1 del 1:1 | {LOSE3}"),  # agreed: nothing is promised
+        # nobody but 1 and 2 has it: safe in the transitional view of both
+        case(f"{V3} | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | {T12} | 1 del 1:1 safe "
+             f"| {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1 safe | 2 view 1,2 =2.1 t=1,2 <1.1"),
+        case(f"{V3} | 1 sub 1 safe | 1 org 1 safe | 1 del 1:1 safe", live=True, level="deliver"),
+    ],
+    "S21": [
+        case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1 | 1 sub 1 g=x | 1 sub 1 g=y | 1 org 1 g=x "
+             "| 1 org 2 g=y | 2 sub 1 g=x | 2 org 1 g=x | 1 del 1:1 g=x | 1 del 1:2 g=y | 1 del 2:1 g=x "
+             "| 2 del 1:1 g=x | 2 del 2:1 g=x"),
+    ],
+    "S22": [
+        case(f"{V} | 2 gview x 1,2 | 1 sub 1 g=x,y | 1 org 1 g=x,y | 2 del 1:1 g=x,y"),
+        case(f"{V} | 2 gview x 1 | {ORG1} | 2 del 1:1"),
+    ],
+    "S23": [
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=2 order_seq=9"),
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=1 order_seq=5 stamp=7"),
+    ],
+    "L1": [
+        case(f"{V3} | 0 crash 3 | {STABLE} | {LOSE3} | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{V3} | 0 crash 3 | {STABLE} | 1 note t_loss ns=500000 | {LOSE3} | 1 end @900 | 2 end @900".replace(
+             "2 view 1,2 trans =2.1 <1.1", "2 view 1,2 trans =2.1 <1.1 @500"), timeout_ns=10_000),
+    ],
+    "L2": [
+        case(f"{V3} | 0 crash 3 | {STABLE} | {LOSE3} | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{V} | {STABLE} | 0 fault cut lasting @101 | 1 view 1,2 =2.1 @102 | 1 view 1,2 =3.1 @103 | 1 end @900 "
+             "| 2 end @900", timeout_ns=10_000),
+        # a link that comes and goes costs views
+        case(f"{V} | 0 fault cut lasting up_ms=3 @5 | {STABLE} | 1 view 1,2 =2.1 @500 | 1 end @900 | 2 end @900",
+             timeout_ns=10_000),
+    ],
+    "L3": [
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 1 del 1:2 | 2 del 1:2 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 1 end | 2 end", timeout_ns=10_000_000),  # 1:2 not yet due
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 1 del 1:2 | 2 del 1:2 | 1 end | 2 end"),
+    ],
+    "L4": [
+        case(f"{AB} | 1 del 1:1 | 1 del 1:2 | 2 del 1:1 | 2 del 1:2 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+        case(f"{AB} | 1 del 1:1 | 1 end | 2 end", timeout_ns=10_000),
+        case(f"{AB} | 0 crash 2 | 1 view 1 =2.1 | 1 end @9000", timeout_ns=10_000),
+    ],
+    "L5": [
+        case(f"{V} | {STABLE} | {VISITS} | 1 end @300 | 2 end @300", timeout_ns=10_000),
+    ],
+    "L6": [
+        case(f"{AB} | 1 end outbox=0 | 2 end outbox=0"),
+        case(f"{V} | 0 crash 2 | 1 end outbox=0"),
+    ],
+    "L7": [
+        case(f"{V} | 1 refuse @10 | 1 refuse @20 | 1 sub 1 @300 | 1 refuse @900", timeout_ns=10_000),
+        case(f"{V} | 1 refuse closed @10 | 1 refuse closed @9000", timeout_ns=10_000),
+        case(V),
+    ],
+    "L8": [
+        case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 1 view 1,2 =2.1 | 2/2 view 1,2 =2.1 "
+             "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
+        case(f"{V} | {STABLE} | 0 resume 2 @150 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+    ],
+    "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
+}  # fmt: skip
+
+REJECTED: dict[str, list[Case]] = {
+    "S1": [
+        case(f"{V} | 1 del 2:1"),
+        case(f"{V} | 1 del 9:1"),
+        case(f"{V} | 1 sub 1 | 1 org 1 | 2 del 1:1 #99"),
+        case(f"{V} | 1 sub 1 | 1 org 1 | 2 del 1:1 safe"),
+        case(f"{V} | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=y"),
+        case(f"{V} | 1 sub 1 | 1 org 1 g=x | 2 del 1:1 g=x"),
+        case(f"{V} | 1 org 1 | 2 del 1:1"),
+        case(f"{V} | 1 sub 1 | 1 org 1 | 2 del 1:1 !1"),
+        case(f"{V} | 1 sub 1 | 1 org 1 !1"),
+        case(f"{V} | 1 sub 1 | 1 org 1 @50 | 2 del 1:1 @40"),
+        case(f"{V} | 1 sub 2 | 1 org 1-2 | 2 del 1:1"),
+        case(f"{V} | 1 sub 1 | 2 org 1:1"),
+    ],
+    "S2": [case(f"{AB} | 2 del 1:1 | 2 del 1:1"), case(f"{V} | 1 sub 2 | 1 org 1-2 | 2 del 1:1-2 | 2 del 1:2")],
+    "S3": [
+        case("1 view 1 | 1 sub =2"),
+        case("1 view 1 | 1 sub =1 | 1 sub =3"),
+        case("1 view 1 | 1 sub =1-2 | 1 sub =2"),
+        case("1 view 1 | 1 sub 2 | 1 org 1-2 | 1 org 2"),
+        case("1/2 start @1 | 1 start @2"),
+    ],
+    "S4": [case("1 view 2")],
+    "S5": [case("1 view 1,2 | 2 view 2"), case("1 view 1,2 from=1/2 | 2 view 1,2 from=1,2")],
+    "S6": [
+        case("1 view 1 =2.1 | 1 view 1 =1.1"),
+        case("1 view 1 =2.1 | 1/2 view 1 =2.1"),
+        case("1 view 1 =1.2 | 1 view 1 =1.1"),
+    ],
+    "S7": [case("1 sub 1 | 1 view 1"), case(f"1 view 1 | {ORG1} | 2 del 1:1 | 2 view 1,2")],
+    "S8": [
+        case("1 view 1 minor | 1 sub 1 | 1 org 1 | 1 del 1:1"),
+        case("1 view 1 =1.1 | 2 view 2 =2.2"),
+    ],
+    "S9": [case(f"{V} | {ORG1} | 1 del 1:1 | 2 view 1,2 =2.1 | 2 del 1:1")],
+    "S10": [
+        case(f"1 view 1,2 | {ORG1} | 1 view 1,2 =2.1 | 1 del 1:1"),
+        case(f"{V3} | {T12} | {ORG1}"),
+    ],
+    "S11": [
+        case(f"{V3} | {ORG1} | 1 del 1:1 | {LOSE3}"),
+        case(f"{V3} | {ORG1} | {LOSE3}".replace("| 2 view 1,2 =2.1", "| 2 del 1:1 | 2 view 1,2 =2.1")),
+    ],
+    "S12": [
+        case("1 view 1,2 | 1 view 1 =2.1"),
+        case("1 view 1 trans"),
+        case(f"{V3} | {T12} | {T12}"),
+        case(f"{V3} | 1 view 1,2 trans =2.1 <9.9"),
+        case(f"{V3} | 1 view 2 trans =2.1 <1.1"),
+        case(f"{V} | 1 view 1,3 trans =2.1 <1.1"),
+        case(f"{V3} | {T12} | 1 view 1,2 =3.1"),
+        case(f"{V3} | {T12} | 1 view 1 =2.1"),
+        case(f"{V3} | {T12} | 1 view 1,2 =2.1 t=1 <1.1"),
+        # 2 went along but is left out
+        case(f"{V3} | 1 view 1 trans =2.1 <1.1 | 1 view 1,2 =2.1 | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1"),
+        # 2 is said to come along but goes elsewhere
+        case(f"{V3} | {T12} | {W12} | 2 view 2 trans =3.2 <1.1 | 2 view 2 =3.2"),
+        # 2 never was there
+        case(f"1 view 1,2 | {T12} | {W12} | 2 view 2 =1.2"),
+    ],
+    "S13": [
+        case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | 2 view 1,2 trans =2.1 <1.1"),
+        case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1 t=1,2 <1.1"),
+    ],
+    "S14": [
+        case(f"{V3} | {ORG1} | {T12} | {W12}"),
+        case(f"{V3} | {ORG1} | {T12} | {W12} | 1 del 1:1"),
+        case("1 view 1 | 1 sub 2 | 1 org 1 | 1 sub 1 | 1 org 3"),
+        case(f"{V3} | {ORG1} | {T12} | {W12}", options={"flush": "carry"}),
+    ],
+    "S15": [
+        case(f"{AB} | 2 del 1:2 | 2 del 1:1"),
+        case(f"{AB} | 2 del 1:2"),
+        case(f"{V} | 1 gview x 1,2 | 1 sub 1 g=x | 1 sub 1 g=x,y | 1 org 1 g=x | 1 org 2 g=x,y | 1 del 1:1 g=x "
+             "| 2 del 1:2 g=x,y"),
+    ],
+    "S16": [
+        case(f"{V} | 1 sub 1 | 1 org 1 | 2 del 1:1 | 2 sub 1 | 2 org 1 | 1 del 2:1 | 1 del 1:1"),
+        case(f"{V3} | 1 sub 1 | 1 org 1 | 2 del 1:1 | 2 sub 1 | 2 org 1 | 3 del 2:1"),
+    ],
+    "S17": [
+        case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+        # three members, no two of which disagree
+        case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 3 sub 1 | 3 org 1 "
+             "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 3:1 | 3 del 3:1 | 3 del 1:1"),
+        case(f"{ABC} | 1 del 1:1 | 1 del 1:2 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+    ],
+    "S18": [
+        case("1 view 1 =1 | 2 view 2 =2 | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 "
+             "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+        case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+    ],
+    "S19": [
+        case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 2 del 2:1"),
+        case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
+             "| 3 view 1,2,3 trans =2 <1 | 3 del 2:1"),
+        case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
+             "| 3 del 2:1 | 3 view 2,3 trans =2 <1"),
+    ],
+    "S20": [
+        # not received everywhere, or not yet
+        case(f"{V} | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 1 del 1:1 safe"),
+        case(f"{V} | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 1 del 1:1 safe | 2 rcv 1:1 safe"),
+        # 2 goes on without it
+        case(f"{V3} | {SAFE1} | 1 del 1:1 safe | {LOSE3}"),
+        case(f"{V3} | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | {T12} | 1 del 1:1 safe "
+             "| 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1 t=1,2 <1.1"),
+        # 2 never installed the view
+        case("1 view 1,2 | 2 start | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 1 del 1:1 safe"),
+    ],
+    "S21": [
+        case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1,2 | 2 gview y 1,2 | 1 sub 1 g=x | 1 org 1 g=x "
+             "| 2 sub 1 g=y | 2 org 1 g=y | 1 del 1:1 g=x | 1 del 2:1 g=y | 2 del 2:1 g=y | 2 del 1:1 g=x"),
+        case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1,2 | 2 gview y 1,2 | 1 sub 1 g=x | 1 org 1 g=x "
+             "| 2 sub 1 g=y | 2 org 1 g=y | 1 del 1:1 g=x | 1 del 2:1 g=y | 2 del 2:1 g=y"),
+    ],
+    "S22": [
+        case(f"{V} | 2 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x"),
+        case(f"{V} | 2 gview x 1,2 | 2 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x"),
+        case(f"{V} | {ORG1} | 2 del 1:1", options={"gateways": [2]}),
+    ],
+    "S23": [
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=1 order_seq=6"),
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=5 stamp=8"),
+    ],
+    "L1": [
+        case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{V3} | 0 crash 3 | {STABLE} | {T12} | {W12} | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case("1 view 1 =1.1 | 2 view 2 =1.2 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case("1 view 1,2 =1.1 | 2 view 1,2 =1.2 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+    ],
+    "L2": [
+        case(f"{V} | {STABLE} | 1 view 1,2 =2.1 @500 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{V} | {STABLE} | 0 fault cut lasting @101 | 1 view 1,2 =2.1 @102 | 1 view 1,2 =3.1 @103 "
+             "| 1 view 1,2 =4.1 @104 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+    ],
+    "L3": [
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 1 del 1:2 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 1 del 1:2 | 2 del 1:2 @8000 | 1 end @9000 | 2 end @9000",
+             timeout_ns=10_000),
+        case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 1 del 1:2 | 1 end | 2 end"),
+        case(f"{V} | 1 sub 1 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+    ],
+    "L4": [
+        case(f"{AB} | 1 del 1:1 | 1 del 1:2 | 2 del 1:1 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+        case(f"{AB} | 1 del 1:1 | 1 del 1:2 | 0 crash 2 | 1 end @9000", timeout_ns=10_000),
+    ],
+    "L5": [
+        case(f"{V} | {STABLE} | 1 note rotation ns=1 @200 | 2 note rotation ns=1 @200 | 1 end @300 | 2 end @300",
+             timeout_ns=10_000),
+    ],
+    "L6": [case(f"{AB} | 1 end outbox=0 @5001000 | 2 end outbox=1 @5001000", timeout_ns=10_000)],
+    "L7": [case(f"{V} | 1 refuse @10 | 1 refuse @900", timeout_ns=10_000)],
+    "L8": [
+        case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 2/2 view 2 =2.2 "
+             "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
+        case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 2 view 2 =2.2 | 1 end @900 | 2 end @900",
+             timeout_ns=10_000),
+    ],
+    "L12": [case(f"{V} | 1 end waits=3 | 2 end")],
+}  # fmt: skip
+
+UNJUDGED: dict[str, list[Case]] = {
+    "S1": [case("1 view 1,2 | 1 del 2:1")],
+    "L3": [
+        case(f"{AB} | 1 del 1:1 | 0 crash 2 | 1 end", timeout_ns=10_000),
+        case(f"{AB} | 1 del 1:1 | 0 crash 2 | 0 stable 1 | 1 end @9000", timeout_ns=10_000),
+    ],
+    "S20": [
+        case(f"{V} | 1 sub 1 safe | 1 org 1 safe | 1 del 1:1 safe", level="deliver"),
+        case("1 view 1,2 | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 1 del 1:1 safe"),
+    ],
+    "S22": [case(f"{V} | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x")],
+    "S26": [case("1 view 1")],
+    "L1": [
+        case(f"{V3} | 0 crash 3 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @101 | 2 end @101", timeout_ns=10_000),
+        case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000, level="deliver"),
+    ],
+    "L2": [case(f"{V} | 1 end | 2 end", timeout_ns=10_000)],
+    "L4": [case(AB)],
+    "L5": [case(V, level="deliver"), case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
+    "L6": [case(AB), case(f"{AB} | 1 end outbox=1 | 2 end outbox=0")],
+    "L7": [case(f"{V} | 1 refuse | 0 crash 2")],
+    "L8": [case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 1 end @101", timeout_ns=10_000)],
+    "L12": [case(V)],
+}

@@ -3,7 +3,7 @@
     run("1 view 1,2 | 1 sub 3 | 1 org 1-3 | 1 del 1:1-3 | 2 view 1,2 | 2 del 1:1-3")
 
 Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [from=MEMBERS/MEMBERS], sub N, org A-B,
-rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave, stable MEMBERS DELAY, gview GROUP MEMBERS, refuse, note NAME KEY=N, fault.
+rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave, stable MEMBERS DELAY, gview GROUP MEMBERS, refuse, note NAME, fault.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
 """

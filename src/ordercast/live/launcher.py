@@ -1,0 +1,365 @@
+"""`ordercast run`: real processes on this machine, a workload, faults at chosen times, one directory of traces.
+
+The launcher starts members with the command and file that users write on several machines, tells them when to begin,
+kills and restarts as asked, waits until all that live have delivered everything, and ends them.  It keeps a trace of
+its own, as member 0: starts, crashes, and from when on nothing more was disturbed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast import config as configuration
+from ordercast import registry
+from ordercast.config import GroupConfig, Member, Net, TraceConfig
+from ordercast.errors import RunError, UsageError
+from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
+from ordercast.live import build
+from ordercast.live.bench import free_ports
+from ordercast.live.fleet import Child, Fleet, died, fleet
+from ordercast.live.member import Work
+from ordercast.trace.recorder import Recorder
+from ordercast.trace.rows import RowFile
+from ordercast.trace.schema import Kind, Level
+from ordercast.types import MemberId, Service
+from ordercast.workload.sources import shares
+
+START_SECONDS = 30.0  # for the members to start and be in one view
+STALL_SECONDS = 30.0  # without any progress: the run has failed
+END_SECONDS = 5.0  # for a member to leave
+HOP_SHARE = 4  # one hop of a stable group takes at most T / HOP_SHARE, also on a busy machine
+_clock = time.monotonic_ns
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """`--kill 2@1.5`: at that many seconds after the start of the load."""
+
+    kind: str  # kill, restart
+    member: MemberId
+    at: float
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    """What to run."""
+
+    protocol: str
+    members: int = 4
+    messages: int = 1000
+    size: int = 100
+    senders: int = 0  # 0: all
+    service: str = ""
+    rate: float = 0.0  # messages per second of all senders together; 0: as fast as the group takes them
+    faults: tuple[Fault, ...] = ()
+    mode: str = "multicast"
+    level: str = "deliver"
+    options: dict[str, Any] = {}
+    timeout_ms: int = 0
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What came of it."""
+
+    run: str
+    directory: Path
+    service: str
+    sent: int
+    delivered: int  # by the member that delivered least, of those alive at the end in their first life
+    seconds: float  # from the start of the load to the last delivery
+    views: list[dict[str, Any]]  # as they came: at, member, id, members, cause
+    faults: list[str]
+
+
+def check(plan: Plan) -> Plan:
+    """Everything that can be wrong with a plan, before anything is made."""
+    info = registry.get(plan.protocol)
+    senders = plan.senders or plan.members
+    if senders > plan.members:
+        raise UsageError(f"--senders {senders}: expected at most the {plan.members} members")
+    service = plan.service or info.default_service.word
+    words = [s.word for s in info.provides]
+    if service not in words:
+        raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
+    dead: set[int] = set()
+    for fault in sorted(plan.faults, key=lambda f: f.at):
+        if not info.changes_views:
+            raise UsageError(f"--{fault.kind} {fault.member}: {plan.protocol} has no view changes and survives no crash")
+        if not 1 <= fault.member <= plan.members:
+            raise UsageError(f"--{fault.kind} {fault.member}: expected a member from 1 to {plan.members}")
+        if (fault.member in dead) == (fault.kind == "kill"):
+            state = "already dead" if fault.kind == "kill" else "not dead"
+            raise UsageError(f"--{fault.kind} {fault.member}@{fault.at:g}: member {fault.member} is {state} by then")
+        dead ^= {fault.member}
+    if len(dead) == plan.members:
+        raise UsageError("--kill: no member would be left at the end; expected at least one")
+    return msgspec.structs.replace(plan, senders=senders, service=service)
+
+
+def make_config(plan: Plan, base: Path) -> GroupConfig:
+    port, *ports = free_ports(plan.members + 1)
+    info = registry.get(plan.protocol)
+    return GroupConfig(
+        group=f"run-{secrets.token_hex(4)}",
+        protocol=plan.protocol,
+        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1)),
+        options=msgspec.convert(plan.options, info.options),
+        timeout_ms=plan.timeout_ms or configuration.TIMEOUT_MS_LOOPBACK,
+        datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
+        net=Net(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
+        trace=TraceConfig(plan.level),
+        base=base,
+    )
+
+
+class Seat:
+    """One member over all its lives, as the launcher knows it."""
+
+    def __init__(self, member: MemberId, share: int) -> None:
+        self.member, self.share = member, share
+        self.child: Child | None = None
+        self.incarnation = 0
+        self.lives = 0
+        self.ready = False
+        self.view: list[int] | None = None
+        self.sent_before = 0  # by earlier lives
+        self.sent = self.own = self.delivered = 0
+
+    def born(self, child: Child) -> None:
+        self.sent_before += self.sent
+        self.child, self.ready, self.view = child, False, None
+        self.sent = self.own = self.delivered = 0
+        self.lives += 1
+
+    @property
+    def alive(self) -> bool:
+        return self.child is not None and self.child.alive
+
+    @property
+    def done(self) -> bool:
+        """Everything it had to send was sent and has come back."""
+        return self.ready and self.sent_before + self.sent >= self.share and self.own >= self.sent
+
+
+class Launcher:
+    """One run."""
+
+    def __init__(self, plan: Plan, directory: Path, group: Fleet, progress: Callable[[int, str], None]) -> None:
+        self.plan, self.directory, self.fleet, self.progress = plan, directory, group, progress
+        self.config = make_config(plan, directory)
+        self.service = Service[plan.service.upper()]
+        self.info = registry.get(plan.protocol)
+        share = shares(plan.messages, self.config.ids[: plan.senders])
+        self.seats = {member: Seat(member, share.get(member, 0)) for member in self.config.ids}
+        self.news = asyncio.Event()
+        self.changed_ns = _clock()  # when anything was last told
+        self.views: list[dict[str, Any]] = []
+        self.happened: list[str] = []
+        self.begun_ns = self.last_ns = 0
+        self.failure: RunError | None = None
+
+    async def run(self) -> Result:
+        (self.directory / "group.toml").write_text(configuration.dump(self.config))
+        header = build.trace_header(
+            self.config, self.config.group, self.service,
+            {"payload": "ordercast.workload.payload", "sizes": [self.plan.size], "messages": self.plan.messages,
+             "rate": self.plan.rate, "senders": self.plan.senders},
+        )  # fmt: skip
+        life = time.time_ns()
+        self.log = Recorder(RowFile(self.config.trace_path, header, 0, life), 0, life, Level.DELIVER)
+        try:
+            for seat in self.seats.values():
+                await self._start(seat)
+            await self._until(self._all_ready, START_SECONDS, "the members were not in one view")
+            self._stable()
+            self.begun_ns = self.last_ns = _clock()
+            for child in self.fleet.living:
+                child.tell(go=True)
+            await self._carry_out_faults()
+            await self._until(self._settled, None, "")
+            await self._end()
+        finally:
+            self.log.close()
+        steady = [seat.delivered for seat in self.seats.values() if seat.lives == 1 and seat.ready]
+        return Result(
+            run=self.config.group,
+            directory=self.directory,
+            service=self.plan.service,
+            sent=sum(seat.sent_before + seat.sent for seat in self.seats.values()),
+            delivered=min(steady, default=0),
+            seconds=(self.last_ns - self.begun_ns) / 1e9,
+            views=self.views,
+            faults=self.happened,
+        )
+
+    # ----------------------------------------------------------------------------------------------------- processes
+
+    async def _start(self, seat: Seat) -> None:
+        share = seat.share - seat.sent_before - seat.sent
+        rate = self.plan.rate / self.plan.senders
+        work = Work(max(0, share), self.plan.size, rate, self.plan.service, self.config.group)
+        file = str(self.directory / "group.toml")
+        arguments = ["-m", "ordercast", "member", "--config", file, "--id", str(seat.member)]
+        child = await self.fleet.start(
+            seat.member, [*arguments, "--work", msgspec.json.encode(work).decode()], self._said
+        )
+        seat.born(child)
+
+    def _said(self, child: Child, words: dict[str, Any]) -> None:
+        """A member tells something; what a life says that was already replaced is not heard."""
+        seat, now = self.seats[child.member], _clock()
+        if seat.child is not child:
+            return
+        kind = words.get("event")
+        if kind == "ready":
+            seat.ready, seat.incarnation = True, words["incarnation"]
+            if words["view"] is not None:
+                seat.view = words["view"]["members"]
+            self.log.event(now, now, Kind.START, sender=seat.member, sender_incarnation=seat.incarnation)
+            if self.begun_ns:
+                child.tell(go=True)
+        elif kind == "view":
+            if words["kind"] == "regular":
+                seat.view = words["members"]
+            self.views.append({"at_ms": (now - self.begun_ns) // 1_000_000 if self.begun_ns else 0,
+                               "member": seat.member, **words})  # fmt: skip
+        elif kind == "progress":
+            if words["delivered"] > seat.delivered:
+                self.last_ns = now
+            seat.sent, seat.own, seat.delivered = words["sent"], words["own"], words["delivered"]
+            self.progress(min(s.delivered for s in self.seats.values() if s.alive), "messages delivered everywhere")
+        self.changed_ns = now
+        self.news.set()
+
+    def _watch(self) -> None:
+        """A member that ended by itself: with a fixed view the run is over; else it is one more crash."""
+        for seat in self.seats.values():
+            child = seat.child
+            if child is None or child.alive or child.expected_to_die:
+                continue
+            child.expected_to_die = True
+            code = child.process.returncode
+            if not self.info.changes_views or code is None or code >= 0:
+                raise died(child)
+            self._crashed(seat, f"member {seat.member} was killed by {signal.Signals(-code).name}, not by this run")
+
+    def _crashed(self, seat: Seat, words: str) -> None:
+        now = _clock()
+        self.happened.append(words)
+        self.log.event(now, now, Kind.CRASH, sender=seat.member, sender_incarnation=seat.incarnation, reason=words)
+
+    # ---------------------------------------------------------------------------------------------------------- phases
+
+    async def _until(self, done: Callable[[], bool], seconds: float | None, what: str) -> None:
+        until = time.monotonic() + seconds if seconds is not None else None
+        while not done():
+            self._watch()
+            if until is not None and time.monotonic() > until:
+                raise RunError(f"run: {what} within {seconds:g} s: {self._who_waits()}")
+            if seconds is None and (_clock() - self.changed_ns) / 1e9 > STALL_SECONDS:
+                raise RunError(f"run: nothing was delivered for {STALL_SECONDS:g} s: {self._who_waits()}")
+            self.news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), 0.05)
+
+    def _who_waits(self) -> str:
+        from ordercast.live import control
+
+        words = []
+        for seat in self.seats.values():
+            answer = control.ask(self.config.state_path(seat.member))
+            waits = answer if isinstance(answer, str) else "; ".join(answer["waits"]) or "waits for nothing"
+            words.append(f"member {seat.member}: {waits}")
+        return ", ".join(words)
+
+    def _together(self) -> bool:
+        """All that live are in one view, of exactly those that live."""
+        living = [seat for seat in self.seats.values() if seat.alive]
+        ids = [seat.member for seat in living]
+        return all(seat.ready and (seat.view == ids or not self.info.views) for seat in living)
+
+    def _all_ready(self) -> bool:
+        return all(seat.alive for seat in self.seats.values()) and self._together()
+
+    def _stable(self) -> None:
+        now = _clock()
+        ids = tuple(seat.member for seat in self.seats.values() if seat.alive)
+        self.log.event(now, now, Kind.STABLE, members=ids, delay_ns=self.config.timeout_ns // HOP_SHARE)
+
+    async def _carry_out_faults(self) -> None:
+        for fault in sorted(self.plan.faults, key=lambda f: f.at):
+            due = self.begun_ns + int(fault.at * 1e9)
+            await self._until(lambda due=due: _clock() >= due, fault.at + STALL_SECONDS, "a fault was not carried out")  # type: ignore[misc]
+            seat = self.seats[fault.member]
+            if fault.kind == "kill" and seat.child is not None:
+                seat.child.expected_to_die = True
+                seat.child.signal(signal.SIGKILL)
+                self._crashed(seat, f"member {seat.member} was killed at {fault.at:g} s")
+                await seat.child.wait()
+            elif fault.kind == "restart":
+                await self._start(seat)
+                self.happened.append(f"member {seat.member} was started again at {fault.at:g} s")
+        if self.plan.faults:
+            await self._until(self._together, START_SECONDS, "the members were not in one view after the faults")
+            self._stable()
+
+    def _settled(self) -> bool:
+        """All who live have sent their share, all have delivered the same number, and L3's time has passed since."""
+        living = [seat for seat in self.seats.values() if seat.alive]
+        if not living:
+            raise RunError("run: no member is left")
+        if not all(seat.done for seat in living) or not self._together():
+            return False
+        steady = {seat.delivered for seat in living if seat.lives == 1}
+        return len(steady) <= 1 and _clock() - self.last_ns >= self._quiet_ns()
+
+    def _quiet_ns(self) -> int:
+        from ordercast.verify.bounds import Stability, delivery_ns
+
+        header = build.trace_header(self.config, self.config.group, self.service, {})
+        ids = frozenset(seat.member for seat in self.seats.values() if seat.alive)
+        stable = Stability(ids, 0, 0, self.config.timeout_ns // HOP_SHARE, True)
+        return (delivery_ns(header, stable) or 0) + 100_000_000
+
+    async def _end(self) -> None:
+        for child in self.fleet.living:
+            child.expected_to_die = True
+            child.tell(end=True)
+        if not await self.fleet.ended(END_SECONDS):
+            self.happened.append("some members did not leave in time and were killed")
+
+
+async def launch(plan: Plan, directory: Path, progress: Callable[[int, str], None]) -> Result:
+    """Run a plan into an empty directory.  Interrupted, it stops the members in order; interrupted twice, at once."""
+    plan = check(plan)
+    async with fleet(directory / "logs") as group:
+        launcher = Launcher(plan, directory, group, progress)
+        task = asyncio.ensure_future(launcher.run())
+        loop = asyncio.get_running_loop()
+        interrupts = 0
+
+        def interrupted() -> None:
+            nonlocal interrupts
+            interrupts += 1
+            if interrupts == 1:
+                task.cancel()
+            else:
+                for child in group.living:
+                    child.signal(signal.SIGKILL)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, interrupted)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            for child in group.living:
+                child.expected_to_die = True
+            await group.stop()
+            raise KeyboardInterrupt from None

@@ -91,7 +91,9 @@ def check(plan: Plan) -> Plan:
     dead: set[int] = set()
     for fault in sorted(plan.faults, key=lambda f: f.at):
         if not info.changes_views:
-            raise UsageError(f"--{fault.kind} {fault.member}: {plan.protocol} has no view changes and survives no crash")
+            raise UsageError(
+                f"--{fault.kind} {fault.member}: {plan.protocol} has no view changes and survives no crash"
+            )
         if not 1 <= fault.member <= plan.members:
             raise UsageError(f"--{fault.kind} {fault.member}: expected a member from 1 to {plan.members}")
         if (fault.member in dead) == (fault.kind == "kill"):
@@ -163,7 +165,7 @@ class Launcher:
         self.views: list[dict[str, Any]] = []
         self.happened: list[str] = []
         self.begun_ns = self.last_ns = 0
-        self.failure: RunError | None = None
+        self.ending = False
 
     async def run(self) -> Result:
         (self.directory / "group.toml").write_text(configuration.dump(self.config))
@@ -215,7 +217,7 @@ class Launcher:
     def _said(self, child: Child, words: dict[str, Any]) -> None:
         """A member tells something; what a life says that was already replaced is not heard."""
         seat, now = self.seats[child.member], _clock()
-        if seat.child is not child:
+        if seat.child is not child or self.ending:
             return
         kind = words.get("event")
         if kind == "ready":
@@ -321,14 +323,12 @@ class Launcher:
         return len(steady) <= 1 and _clock() - self.last_ns >= self._quiet_ns()
 
     def _quiet_ns(self) -> int:
-        from ordercast.verify.bounds import Stability, delivery_ns
-
-        header = build.trace_header(self.config, self.config.group, self.service, {})
-        ids = frozenset(seat.member for seat in self.seats.values() if seat.alive)
-        stable = Stability(ids, 0, 0, self.config.timeout_ns // HOP_SHARE, True)
-        return (delivery_ns(header, stable) or 0) + 100_000_000
+        """How long after the last delivery every message is due everywhere (the bound of L3)."""
+        hop = self.config.timeout_ns // HOP_SHARE
+        return 10 * hop + 8 * len(self.seats) * hop + 2 * self.config.timeout_ns
 
     async def _end(self) -> None:
+        self.ending = True
         for child in self.fleet.living:
             child.expected_to_die = True
             child.tell(end=True)

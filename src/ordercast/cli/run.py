@@ -1,0 +1,164 @@
+"""`ordercast run`: a group of real processes on this machine, a workload, faults, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ordercast.cli.common import (
+    BadValue,
+    Choice,
+    Number,
+    Whole,
+    emit,
+    force_option,
+    json_option,
+    members_option,
+    messages_option,
+    out_option,
+    output_directory,
+    progress,
+    protocol_option,
+    service_option,
+    size_option,
+)
+from ordercast.limits import MEMBERS_MAX
+from ordercast.words import short
+
+if TYPE_CHECKING:
+    from ordercast.live.launcher import Result
+
+DEFAULT_OUT = Path("out/run")
+
+
+class At(click.ParamType):
+    """`2@1.5`: member 2, 1.5 seconds after the load began."""
+
+    name = "i@t"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, float]:
+        member, _, seconds = str(value).partition("@")
+        try:
+            at = float(seconds)
+        except ValueError:
+            at = math.nan
+        if not (member.isascii() and member.isdigit() and len(member) <= 9) or not 0 <= at <= 86_400:
+            raise BadValue(f"{short(value)}: expected MEMBER@SECONDS, such as 2@1.5", ctx, param)
+        return int(member), at
+
+
+@click.command("run")
+@protocol_option
+@members_option
+@messages_option
+@size_option
+@click.option("--senders", type=Whole(1, MEMBERS_MAX), default=None, help="How many of them send; by default all.")
+@service_option
+@click.option("--rate", type=Number(0, above=True), default=None, help="Messages per second in all; else at once.")
+@click.option("--kill", type=At(), multiple=True, help="Kill member i with SIGKILL, t seconds into the load.")
+@click.option("--restart", type=At(), multiple=True, help="Start it again.")
+@click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
+@click.option("--trace", "level", type=Choice("deliver", "full", "record"), default="deliver", show_default=True)
+@out_option
+@force_option
+@click.option("--verify", type=Choice("spark", "plain", "none"), default="spark", show_default=True)
+@json_option
+def command(
+    protocol: str,
+    members: int,
+    messages: int,
+    size: int,
+    senders: int | None,
+    service: str | None,
+    rate: float | None,
+    kill: tuple[tuple[int, float], ...],
+    restart: tuple[tuple[int, float], ...],
+    mode: str,
+    level: str,
+    out: Path | None,
+    force: bool,
+    verify: str,
+    as_json: bool,
+) -> int:
+    """Start a group of real processes here, send a workload, verify the run.
+
+    Writes group.toml, traces and an HTML report into the output directory (out/run by default) and prints one table:
+    each promise, its verdict, and how much was judged.  Exit code 1 if a promise was broken or the run failed.
+    """
+    import asyncio
+
+    from ordercast.live.launcher import Fault, Plan, check, launch
+
+    faults = [Fault("kill", i, t) for i, t in kill] + [Fault("restart", i, t) for i, t in restart]
+    plan = check(
+        Plan(
+            protocol=protocol,
+            members=members,
+            messages=messages,
+            size=size,
+            senders=senders or 0,
+            service=service or "",
+            rate=rate or 0.0,
+            faults=tuple(faults),
+            mode=mode,
+            level=level,
+        )
+    )
+    directory = output_directory(out or DEFAULT_OUT, force).resolve()
+    with progress(f"{protocol}: {members} members", messages) as bar:
+        result = asyncio.run(launch(plan, directory, bar.at))
+    with progress(f"verifying with {verify}"):
+        verdicts = _judge(result, verify)
+    broken = [v for v in verdicts if v["verdict"] == "broken"]
+    obj = {
+        "protocol": protocol,
+        "members": members,
+        "messages": result.sent,
+        "delivered": result.delivered,
+        "seconds": round(result.seconds, 3),
+        "service": result.service,
+        "directory": str(directory),
+        "faults": result.faults,
+        "views": result.views,
+        "verify": verify,
+        "verdicts": verdicts,
+        "violations": len(broken),
+    }
+    emit(obj, as_json, lambda: _table(obj))
+    return 1 if broken else 0
+
+
+def _judge(result: Result, verify: str) -> list[dict[str, Any]]:
+    if verify == "none":
+        return []
+    from ordercast.live import judge
+
+    return judge.plain(result.directory / "trace")
+
+
+def _table(obj: dict[str, Any]) -> str:
+    from ordercast.live import judge
+
+    rate = obj["delivered"] / obj["seconds"] if obj["seconds"] else 0
+    lines = [
+        f"{obj['protocol']}, {obj['members']} members, {obj['service']}: {obj['messages']} messages sent, "
+        f"{obj['delivered']} delivered everywhere in {obj['seconds']:g} s ({rate:,.0f}/s)"
+    ]
+    lines += [f"  {words}" for words in obj["faults"]]
+    seen: set[str] = set()
+    for view in obj["views"]:
+        if view["kind"] == "regular" and view["id"] not in seen:
+            seen.add(view["id"])
+            lines.append(f"  view {view['id']} of {view['members']} at {view['at_ms']} ms: {view['cause']}")
+    if obj["verify"] == "none":
+        lines.append("  not verified (--verify none)")
+    else:
+        lines.append(f"  promises, verified with {obj['verify']}:")
+        lines += judge.table(obj["verdicts"])
+        kept = sum(v["verdict"] == "holds" for v in obj["verdicts"])
+        lines.append(f"  {kept} of {len(obj['verdicts'])} promises hold, {obj['violations']} broken")
+    lines.append(f"  everything is in {obj['directory']}")
+    return "\n".join(lines)

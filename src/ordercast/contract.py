@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from ordercast.limits import OUTBOX_BYTES_MAX
 from ordercast.types import (
     Batch,
     Frame,
@@ -275,6 +276,7 @@ class Setup(Struct):
     frame_bytes: int  # the largest `data` + `lengths` of one frame, so that its packet fits a datagram
     random: random.Random  # seeded by the driver; the only randomness of a core
     nets: tuple[NetId, ...] = (0,)
+    outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
 
 
 class Layer:

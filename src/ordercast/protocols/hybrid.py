@@ -267,7 +267,8 @@ def token_site(setup: Setup) -> Stack:
     identity = setup.identity
     outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
     link = Link(setup.timeout_ns, window_frames(setup.frame_bytes))
-    return chain(Framing(outbox, (Service.AGREED,)), TokenSite(setup, outbox, link, setup.options), link)
+    framing = Framing(outbox, (Service.AGREED,), setup.outbox_bytes)
+    return chain(framing, TokenSite(setup, outbox, link, setup.options), link)
 
 
 _PAPER = "A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)"

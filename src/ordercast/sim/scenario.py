@@ -95,6 +95,7 @@ class Hosts(Part, frozen=True, kw_only=True):
     work: Cost = Cost()  # per unit a core notes as "work"; only `us` and `latency_us`
     disk_us: float = 100.0  # one durable write
     unreachable: bool = False  # a unicast to a dead process on a host that is up is answered: nobody there
+    outbox_bytes: int = 0  # submitted and not yet originated; more is refused; 0: the product's limit
     room_frames: int = 0  # delivery space of the application given at start; 0: unlimited, nothing is said
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ordercast.sim.scenario import MS
 
 if TYPE_CHECKING:
+    from ordercast.sim.host import Host
     from ordercast.sim.world import World
 
 DRAIN_NS = 5_000 * MS  # how long queues may take to empty after the last delivery
@@ -39,7 +40,7 @@ class Watch:
 
     def _look(self, a: None, b: None) -> None:
         world = self.world
-        if not world.injector.pending() and all(a.idle for a in world.applications.values()):
+        if not world.injector.pending() and all(world.applications[host.id].idle for host in self._live()):
             if self._delivered():
                 if self.delivered_at is None:
                     self.delivered_at = world.time
@@ -62,22 +63,30 @@ class Watch:
         self.why = why
         raise Ended
 
+    def _live(self) -> list[Host]:
+        """Who is up; after the heal point only the core counts."""
+        world = self.world
+        core = world.scenario.core if world.scenario.heal_ms is not None and world.injector.healed_at else ()
+        return [host for host in world.hosts if host.up and (not core or host.id in core)]
+
     def _one_view(self) -> bool:
         """Whether the live members share a view, as far as the protocol has views."""
         world = self.world
-        live = [host for host in world.hosts if host.up]
+        live = self._live()
         if not world.info.views:
             return True
         ids = tuple(host.id for host in live)
-        return all(tuple(m for m in host.view if world.host[m].up) == ids for host in live)
+        if world.info.changes_views:
+            return all(host.view == ids for host in live)
+        return all(tuple(m for m in host.view if m in ids) == ids for host in live)
 
     def _delivered(self) -> bool:
         """Every live member has all that every live member submitted in this life."""
-        live = [host for host in self.world.hosts if host.up]
+        live = self._live()
         return self._one_view() and all(
             not sender.counter or host.last.get(sender.id) == sender.counter for host in live for sender in live
         )
 
     def _drained(self) -> bool:
-        stacks = [host.stack for host in self.world.hosts if host.up and host.stack is not None]
+        stacks = [host.stack for host in self._live() if host.stack is not None]
         return not any(any(stack.queues().values()) for stack in stacks)

@@ -242,6 +242,8 @@ class World:
         identity = Identity(host.id, incarnation, scenario.ids, GROUP, ring_seq)
         core_random = self.generator(f"core/{host.id}/{host.lives}")
         setup = Setup(identity, self.timeout_ns, self.options, self.frame_bytes, core_random, host.nets)
+        if scenario.hosts.outbox_bytes:
+            setup.outbox_bytes = scenario.hosts.outbox_bytes
         host.stack = stack = self.maker(setup)
         host.receive, host.drained = stack.receive, stack.drained
         host.peer = Peer(host.id, incarnation)

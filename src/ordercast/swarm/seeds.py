@@ -245,6 +245,8 @@ class _Expansion:
             fields["room_frames"] = draw.choice((64, 256, 1024))
         if draw.random() < 0.25 and "overload" in self.info.survives:
             fields["buffer_packets"] = draw.choice((16, 64, 256))
+        if draw.random() < 0.25:
+            fields["outbox_bytes"] = draw.choice((1, 1000, 10_000))
         fields["unreachable"] = draw.random() < 0.5
         return Hosts(**fields)  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ def totem(setup: Setup) -> Stack:
     """Process groups over framing over the ring."""
     identity = setup.identity
     outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    framing = Framing(outbox, (Service.AGREED, Service.SAFE))
+    framing = Framing(outbox, (Service.AGREED, Service.SAFE), setup.outbox_bytes)
     return chain(Groups(identity.me, framing), framing, RingLayer(setup, outbox, setup.options))
 
 

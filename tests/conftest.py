@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
+
+# helpers beside the tests (`from harness import World`) can be imported from every folder: give them unique names
+sys.path += [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

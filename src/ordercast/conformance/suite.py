@@ -1,0 +1,91 @@
+"""The conformance suite: whoever writes a protocol runs the same checks on it.
+
+``check_protocol("totem")`` for a registered one; ``check_protocol(info, maker)`` for one of your own, where maker takes
+a `Setup` and returns a `Stack`.  Every service it provides goes through every situation below, in the simulator, with
+packets going through the wire's encoding; all promises it claims must hold, nothing may be left waiting, and the same
+seed must give the same run.  The error says which promise broke, where, and with which scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from ordercast import registry, verify
+from ordercast.contract import Setup
+from ordercast.registry import ProtocolInfo
+from ordercast.sim.faults import Corruption, Duplication, Loss, Pause, Reordering, SmallBuffer
+from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.world import run
+from ordercast.stack import Stack
+
+Maker = Callable[[Setup], Stack]
+
+
+class NotConforming(AssertionError):
+    """A promise was broken; the text is the promise, the smallest example and the scenario."""
+
+
+def situations(protocol: str, service: str) -> Iterator[tuple[str, Scenario]]:
+    """What every protocol must master, as (name, scenario)."""
+    base = Scenario(protocol=protocol, service=service, members=3, messages=120, wire=True)
+    make = msgspec.structs.replace
+    yield "three members, no faults", base
+    yield "alone", make(base, members=1, messages=30)
+    yield "two members", make(base, members=2)
+    yield "nine members", make(base, members=9, messages=90)
+    yield "one talker, others silent", make(base, senders=(2,), load=Load(rate=200.0))
+    yield "one message at a time", make(base, messages=40, load=Load(regime="one_by_one"))
+    yield "nothing to say", make(base, messages=0, load=Load(regime="idle"))
+    yield "saturated", make(base, members=4, messages=2_000, load=Load(regime="saturate"))
+    yield "bursts", make(base, load=Load(regime="bursts", rate=20.0, burst=15))
+    limit = base.datagram_bytes
+    sizes = (0, 1, limit - 200, limit - 1, limit, limit + 1, 3 * limit)
+    yield "sizes around the limits", make(base, sizes=sizes)
+    survives = registry.get(protocol).survives
+    if "loss" in survives:
+        yield "a fifth is lost", make(base, faults=(Loss(p=0.2, until_ms=400.0),), heal_ms=400.0)
+    if "overload" in survives:
+        small = SmallBuffer(members=(1,), packets=3, until_ms=200.0)
+        yield "a small receive buffer", make(base, faults=(small,), heal_ms=200.0, load=Load(regime="saturate"))
+    if {"duplication", "reordering"} <= survives:
+        faults = (Duplication(p=0.2, until_ms=300.0), Reordering(p=0.2, until_ms=300.0))
+        yield "duplicates and reordering", make(base, faults=faults, heal_ms=300.0)
+    if "corruption" in survives:
+        yield "flipped bits", make(base, faults=(Corruption(p=0.1, until_ms=300.0),), heal_ms=300.0)
+    if "pause" in survives:
+        yield "a member stands still", make(base, faults=(Pause(members=(2,), at_ms=20.0, until_ms=45.0),), heal_ms=100.0)
+
+
+def check_protocol(protocol: str | ProtocolInfo, maker: Maker | None = None, *, seeds: int = 2) -> int:
+    """Raise NotConforming, or return the number of runs that held."""
+    info = protocol if isinstance(protocol, ProtocolInfo) else registry.get(protocol)
+    known = info.name in registry.names()
+    if not known:
+        registry.register(info)
+    try:
+        runs = 0
+        for service in info.provides:
+            for name, scenario in situations(info.name, service.word):
+                for seed in range(1, seeds + 1):
+                    _check_run(name, msgspec.structs.replace(scenario, seed=seed), maker)
+                    runs += 1
+        return runs
+    finally:
+        if not known:
+            registry.unregister(info.name)
+
+
+def _check_run(name: str, scenario: Scenario, maker: Maker | None) -> None:
+    outcome = run(scenario, level="full", maker=maker)
+    where = f"{scenario.protocol}, {scenario.service}, {name}, seed {scenario.seed}"
+    for verdict in verify.check(outcome.trace):
+        if verdict.state == "broken":
+            rows = "\n".join(f"    {row}" for row in verdict.example)
+            raise NotConforming(f"{where}: {verdict.promise} broken: {verdict.text}\n{rows}")
+    if outcome.messages != scenario.messages or outcome.delivered != outcome.messages:
+        raise NotConforming(f"{where}: {outcome.delivered} of {scenario.messages} messages were delivered everywhere")
+    again = run(scenario, level="deliver", maker=maker)
+    if again.digest != outcome.digest:
+        raise NotConforming(f"{where}: S25 broken: the same seed gave another run")

@@ -47,7 +47,7 @@ def situations(protocol: str, service: str) -> Iterator[tuple[str, Scenario]]:
     if "loss" in survives:
         yield "a fifth is lost", make(base, faults=(Loss(p=0.2, until_ms=400.0),), heal_ms=400.0)
     if "overload" in survives:
-        small = SmallBuffer(members=(1,), packets=3, until_ms=200.0)
+        small = SmallBuffer(member=1, packets=3, until_ms=200.0)
         yield "a small receive buffer", make(base, faults=(small,), heal_ms=200.0, load=Load(regime="saturate"))
     if {"duplication", "reordering"} <= survives:
         faults = (Duplication(p=0.2, until_ms=300.0), Reordering(p=0.2, until_ms=300.0))
@@ -55,7 +55,7 @@ def situations(protocol: str, service: str) -> Iterator[tuple[str, Scenario]]:
     if "corruption" in survives:
         yield "flipped bits", make(base, faults=(Corruption(p=0.1, until_ms=300.0),), heal_ms=300.0)
     if "pause" in survives:
-        yield "a member stands still", make(base, faults=(Pause(members=(2,), at_ms=20.0, until_ms=45.0),), heal_ms=100.0)
+        yield "a member stands still", make(base, faults=(Pause(member=2, at_ms=20.0, for_ms=25.0),), heal_ms=100.0)
 
 
 def check_protocol(protocol: str | ProtocolInfo, maker: Maker | None = None, *, seeds: int = 2) -> int:

@@ -64,9 +64,7 @@ def replay_file(path: Path) -> Replayed:
                     return Replayed(path.stem, inputs, f"the fresh core failed: {why}", entry.number)
                 return Replayed(path.stem, inputs + 1, note="the member's core failed here, and so does the fresh one")
             if entry.actions is None:
-                return Replayed(
-                    path.stem, inputs, "the member's core failed, the fresh one does not", entry.number
-                )
+                return Replayed(path.stem, inputs, "the member's core failed, the fresh one does not", entry.number)
             if got != entry.actions:
                 return Replayed(path.stem, inputs, _difference(entry.actions, got), entry.number)
             inputs += 1

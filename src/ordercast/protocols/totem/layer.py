@@ -272,9 +272,7 @@ class RingLayer(Layer):
             self._originate(ring, new[first:], out)  # accelerated: behind the token
         if len(visit.token.rtr) > len(token.rtr):
             out.append(Note("request", {"frames": len(visit.token.rtr)}))
-        rotation = self.watch.rotation(now)
-        if rotation:
-            out.append(Note("rotation", {"ns": rotation}))
+        out.append(Note("rotation", {"ns": self.watch.rotation(now)}))
         if attempt is not None:
             return out + self._recovering(now, attempt, visit.token, last_aru)
         out += self._deliver()

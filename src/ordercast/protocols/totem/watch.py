@@ -12,7 +12,6 @@ from ordercast.protocols.totem.packets import Token
 from ordercast.types import MemberId, Nanoseconds
 
 STUCK_VISITS = 4
-ROTATION_VISITS = 64  # visits behind one figure of the rotation time
 
 
 class Watch:
@@ -22,7 +21,7 @@ class Watch:
         self.me, self.timeout_ns = me, timeout_ns
         self.mark: tuple[int, MemberId | None] = (0, None)  # aru, and who keeps it down
         self.since, self.visits = 0, 0  # of this mark
-        self.rounds, self.noted_at = 0, 0
+        self.visited_at = 0
 
     def stuck(self, now: Nanoseconds, token: Token) -> bool:
         """Whether the member named on the token I forward has kept aru down for too long."""
@@ -34,10 +33,6 @@ class Watch:
         return token.aru_id != self.me and self.visits >= STUCK_VISITS and now - self.since >= self.timeout_ns  # D1
 
     def rotation(self, now: Nanoseconds) -> Nanoseconds:
-        """Mean time of the last rotations, once in a while; else 0."""
-        self.rounds += 1
-        if self.rounds % ROTATION_VISITS != 1:
-            return 0
-        mean = (now - self.noted_at) // ROTATION_VISITS if self.rounds > 1 else 0
-        self.noted_at = now
-        return mean
+        """Time since my last visit; 0 at the first."""
+        before, self.visited_at = self.visited_at, now
+        return now - before if before else 0

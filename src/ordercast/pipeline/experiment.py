@@ -88,6 +88,8 @@ def from_file(path: str | Path) -> Experiment:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as why:
         raise UsageError(f"{path}: not TOML: {why}") from None
+    if not table:
+        raise UsageError(f"{path}: is empty: expected at least a [base] table with a protocol")
     return from_dict(table, str(path))
 
 

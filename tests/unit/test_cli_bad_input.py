@@ -1,0 +1,215 @@
+"""What a person can get wrong on the command line: exit code 2, one sentence on stderr, and nothing was written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+import pytest
+
+from ordercast import cli
+
+GROUP = """\
+group = "demo"
+insecure = true
+[[member]]
+id = 1
+address = "127.0.0.1:7401"
+"""
+
+MEMBERS = [
+    (["--members", text], f"--members {text}: expected a whole number from 1 to 64")
+    for text in ("0", "-1", "1e9", "abc", "65", "4.0")
+]
+WORKLOAD = [
+    *MEMBERS,
+    (["--members", ""], "--members '': expected"),
+    (["--members"], "requires an argument"),
+    (["--membres", "3"], "unknown option --membres; did you mean --members?"),
+    (["--protocol", "token_sit"], "--protocol token_sit; did you mean token_site?"),
+    (["--protocol", "paxos"], "--protocol paxos (known: "),
+    (["--size", "-1"], "--size -1: expected a whole number from 0 to 16777216"),
+    (["--size", "16777217"], "--size 16777217: expected"),
+    (["--service", "total"], "--service total: expected one of fifo, causal, agreed, safe, quasi"),
+    (["surplus"], "unexpected extra argument"),
+]
+SEEDS = [
+    (["--seed", text], "expected a whole number from 0 to 2^64-1")
+    for text in ("abc", "-1", "1.5", str(2**64), "9" * 4000)
+]
+
+CASES: dict[str, list[tuple[list[str], str]]] = {
+    "run": [
+        *WORKLOAD,
+        (["--messages", "-5"], "--messages -5: expected"),
+        (["--messages", "many"], "--messages many: expected"),
+        (["--senders", "0"], "--senders 0: expected"),
+        (["--members", "3", "--senders", "4"], "sender"),
+        (["--rate", "0"], "--rate 0: expected a number above 0"),
+        (["--rate", "nan"], "--rate nan: expected"),
+        (["--service", "safe"], "safe"),
+        (["--protocol", "token_site", "--kill", "2@0.1"], "token_site"),
+        (["--kill", "2"], "--kill 2: expected MEMBER@SECONDS"),
+        (["--kill", "x@1"], "--kill x@1: expected"),
+        (["--kill", "1@-1"], "--kill 1@-1: expected"),
+        (["--kill", "1@nan"], "--kill 1@nan: expected"),
+        (["--verify", "maybe"], "--verify maybe: expected one of spark, plain, none"),
+        (["--mode", "broadcast"], "--mode broadcast: expected one of multicast, unicast"),
+        (["--trace", "loud"], "--trace loud: expected one of"),
+        (["--out", "occupied"], "--out occupied: holds thesis.tex"),
+        (["--out", "occupied", "--force"], "--out occupied: holds thesis.tex"),
+        (["--out", "earlier"], "--force to replace it"),
+        (["--out", "file.txt"], "--out file.txt: is not a directory"),
+        (["--out", "file.txt/below"], "--out file.txt/below: cannot be written"),
+        (["--out", "/proc/none"], "--out /proc/none: cannot be written"),
+        (["--out", ""], "--out"),
+    ],
+    "bench": [
+        *WORKLOAD,
+        (["--seconds", "0"], "--seconds 0: expected"),
+        (["--seconds", "-1"], "--seconds -1: expected"),
+        (["--seconds", "inf"], "--seconds inf: expected"),
+        (["--senders", "0"], "--senders 0: expected"),
+        (["--members", "3", "--senders", "4"], "sender"),
+        (["--rate", "-1"], "--rate -1: expected"),
+        (["--service", "safe"], "safe"),
+        (["--mode", "x"], "--mode x: expected"),
+        (["--mtu", "1"], "--mtu 1: expected"),
+        (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["--config", "bad.toml"], "bad.toml"),
+    ],
+    "simulate": [
+        *WORKLOAD,
+        *SEEDS,
+        (["--messages", "-5"], "--messages -5: expected"),
+        (["--scenario", "none.toml"], "none.toml"),
+        (["--scenario", "bad.toml"], "bad.toml"),
+        (["--scenario", "occupied"], "occupied"),
+        (["--out", "occupied"], "--out occupied: holds thesis.tex"),
+        (["--out", "earlier"], "--force"),
+        (["--out", "file.txt"], "--out file.txt: is not a directory"),
+    ],
+    "member": [
+        ([], "missing option --config"),
+        (["--config", "group.toml"], "missing option --id"),
+        (["--config", "none.toml", "--id", "1"], "none.toml: cannot be read: No such file or directory"),
+        (["--config", "occupied", "--id", "1"], "occupied: is a directory"),
+        (["--config", "empty.toml", "--id", "1"], "empty.toml: is empty"),
+        (["--config", "bad.toml", "--id", "1"], "bad.toml: not valid TOML"),
+        (["--config", "group.toml", "--id", "2"], "member 2 is not listed: expected one of 1"),
+        (["--config", "group.toml", "--id", "0"], "--id 0: expected"),
+        (["--config", "group.toml", "--id", "x"], "--id x: expected"),
+    ],
+    "status": [
+        ([], "expected"),
+        (["none"], "none"),
+        (["file.txt"], "file.txt"),
+        (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["earlier", "--config", "group.toml"], "expected"),
+        (["--config", "group.toml", "--id", "9"], "9"),
+        (["--id", "x"], "--id x: expected"),
+    ],
+    "replay": [
+        ([], "missing argument PATH"),
+        (["none.json"], "none.json: no such file"),
+        (["occupied"], "occupied"),
+    ],
+    "verify": [
+        ([], "missing argument"),
+        (["none"], "none"),
+        (["occupied"], "occupied"),
+        (["earlier", "--promises", "S99"], "S99"),
+    ],
+    "sweep": [
+        ([], "missing argument FILE"),
+        (["none.toml"], "none.toml"),
+        (["bad.toml"], "bad.toml"),
+        (["empty.toml"], "empty.toml"),
+        (["occupied"], "occupied"),
+        (["good.toml", "--tasks", "0"], "--tasks 0: expected"),
+        (["good.toml", "--conf", "x"], "--conf x: expected KEY=VALUE"),
+    ],
+    "measure": [
+        ([], "missing argument"),
+        (["none"], "none"),
+        (["occupied"], "occupied"),
+    ],
+    "report": [
+        ([], "missing argument"),
+        (["none"], "none"),
+        (["occupied"], "occupied"),
+    ],
+    "swarm": [
+        (["--protocol", "paxos"], "paxos"),
+        (["--wrong"], "unknown option --wrong"),
+    ],
+    "protocols": [(["--jsn"], "unknown option --jsn; did you mean --json?"), (["x"], "unexpected extra argument")],
+    "doctor": [(["--fix"], "unknown option --fix"), (["x"], "unexpected extra argument")],
+}
+GENERAL = [
+    (["simulat"], "unknown command simulat"),
+    (["RUN"], "unknown command RUN"),
+    (["x" * 5000], "unknown command xxx"),
+    (["a\nb"], "unknown command 'a\\nb'"),
+    ([""], "unknown command ''"),
+    (["--verbose"], "unknown option --verbose"),
+    (["--jso", "run"], "unknown option --jso"),
+]
+
+
+def present() -> list[str]:
+    return cli.group.list_commands(click.Context(cli.group))
+
+
+def table() -> list[tuple[list[str], str]]:
+    return GENERAL + [([name, *args], said) for name in present() for args, said in CASES[name]]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the usual obstacles in it."""
+    (tmp_path / "occupied").mkdir()
+    (tmp_path / "occupied" / "thesis.tex").write_text("precious")
+    (tmp_path / "earlier").mkdir()
+    (tmp_path / "earlier" / ".ordercast").touch()
+    (tmp_path / "file.txt").write_text("text")
+    (tmp_path / "group.toml").write_text(GROUP)
+    (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "bad.toml").write_text("group = \n")
+    (tmp_path / "good.toml").write_text('[base]\nprotocol = "token_site"\n')
+    for name in [name for name in os.environ if name.startswith("ORDERCAST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else b"" for p in sorted(path.rglob("*"))}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"), table(), ids=lambda value: " ".join(value)[:60] if type(value) is list else ""
+)
+def test_bad_input(desk: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str) -> None:
+    before = contents(desk)
+    code = cli.main(args)
+    out, err = capsys.readouterr()
+    assert code == 2, err
+    assert out == ""
+    assert err.startswith("ordercast: ") and err.count("\n") == 1, err
+    assert said in err
+    assert len(err) < 400
+    assert contents(desk) == before, "something was written"
+
+
+@pytest.mark.parametrize("name", present())
+def test_every_command_has_cases(name: str) -> None:
+    assert CASES[name]
+
+
+@pytest.mark.parametrize("name", present())
+def test_json_keeps_errors_off_stdout(name: str, desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([name, "--json", "--no-such-option"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("ordercast: ")

@@ -1,0 +1,350 @@
+"""Traces as Parquet: whole runs, sorted by (run, member, incarnation, index), the runs' headers in the file's metadata.
+
+A file holds one run or many; a row group always holds whole runs, so that a reader needs no more memory than its
+largest group and no shuffle.  pyarrow and numpy come with the extra `ordercast[sweep]` (or `[spark]`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ordercast.errors import TraceError, UsageError
+from ordercast.trace.schema import SCHEMA_VERSION, Header, Kind, Row
+from ordercast.trace.trace import Trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ordercast.trace.columns import Columns, Sparse
+
+HEADERS = b"ordercast.headers"  # JSON: list of headers
+SCHEMA = b"ordercast.schema"
+GROUP_ROWS = 1 << 20  # a row group is closed when it has this many
+_headers = msgspec.json.Decoder(list[Header])
+_DELTA = ("index", "time_ns", "now_ns", "counter", "position", "order_seq")
+_WORDS = ("run", "member", "incarnation", "kind", "sender", "sender_incarnation", "count", "order_epoch", "ring",
+          "service", "view_seq", "view_rep", "view_kind", "certainty")  # fmt: skip
+
+
+def arrow() -> Any:
+    """pyarrow, or one sentence that says how to get it."""
+    try:
+        import numpy  # noqa: F401
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as why:
+        raise UsageError(
+            f"Parquet traces need pyarrow and numpy, which are missing here ({why.name}): "
+            "pip install 'ordercast[sweep]'"
+        ) from None
+    return pyarrow
+
+
+def schema() -> pa.Schema:
+    """The columns of a file, the run's name first."""
+    pa = arrow()
+    u32, u64, i64 = pa.uint32(), pa.uint64(), pa.int64()
+    names = pa.dictionary(pa.int32(), pa.string())
+    types = {
+        "run": names, "member": u32, "incarnation": u64, "index": u64, "time_ns": i64, "now_ns": i64,
+        "kind": pa.uint8(), "sender": u32, "sender_incarnation": u64, "counter": u64, "count": u32, "digest": u64,
+        "position": i64, "order_epoch": i64, "order_seq": i64, "ring": pa.uint16(), "service": pa.uint8(),
+        "groups": pa.list_(pa.string()), "view_seq": u64, "view_rep": u32, "view_kind": pa.uint8(),
+        "members": pa.list_(u32), "trans": pa.list_(u32), "previous_seq": u64, "previous_rep": u32,
+        "certainty": names, "detail": pa.string(),
+    }  # fmt: skip
+    return pa.schema(list(types.items()))
+
+
+# ------------------------------------------------------------------------------------------------------------- write
+
+
+class Writer:
+    """Writes whole runs into one file; use it as a context."""
+
+    def __init__(self, path: str | os.PathLike[str], group_rows: int = GROUP_ROWS) -> None:
+        self._pa = arrow()
+        self.path = Path(path)
+        self.rows = 0
+        self._group_rows, self._waiting = group_rows, 0
+        self._tables: list[Any] = []
+        self._headers: list[Header] = []
+        self._part = self.path.with_name(self.path.name + ".part")  # renamed when whole: a cut file is never read
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._pa.parquet.ParquetWriter(
+                self._part, schema(), compression="zstd", compression_level=3, use_dictionary=list(_WORDS),
+                column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"), write_statistics=["run", "member"],
+            )  # fmt: skip
+        except OSError as why:
+            raise UsageError(f"cannot write {path}: {why.strerror or why}") from why
+
+    def add(self, header: Header, rows: Sequence[Row] | Columns) -> None:
+        """One whole run."""
+        from ordercast.trace.columns import Columns, from_rows, sorted_columns
+
+        columns = sorted_columns(rows if isinstance(rows, Columns) else from_rows(rows))
+        if any(known.run == header.run for known in self._headers):
+            raise UsageError(f"{self.path} already holds a run named {header.run!r}: every run needs its own name")
+        self._headers.append(header)
+        self._tables.append(_table(self._pa, header.run, columns))
+        self.rows += len(columns)
+        self._waiting += len(columns)
+        if self._waiting >= self._group_rows:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._tables:
+            order = sorted(range(len(self._tables)), key=lambda k: self._runs_waiting[k])
+            table = self._pa.concat_tables([self._tables[k] for k in order]).unify_dictionaries()
+            self._file.write_table(table, row_group_size=max(1, self._waiting))
+            self._tables, self._waiting = [], 0
+
+    @property
+    def _runs_waiting(self) -> list[str]:
+        return [header.run for header in self._headers[-len(self._tables) :]]
+
+    def close(self) -> None:
+        self._flush()
+        self._file.add_key_value_metadata(
+            {HEADERS: msgspec.json.encode(self._headers), SCHEMA: str(SCHEMA_VERSION).encode()}
+        )
+        self._file.close()
+        self._part.replace(self.path)
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._file.close()
+            self._part.unlink(missing_ok=True)
+
+
+def write(path: str | os.PathLike[str], traces: Iterable[Trace]) -> None:
+    """Write runs into one file."""
+    with Writer(path) as file:
+        for trace in traces:
+            file.add(trace.header, trace.rows)
+
+
+def _table(pa: Any, run: str, columns: Columns) -> Any:
+    """An Arrow table of one run."""
+    import numpy as np
+
+    from ordercast.trace.columns import FIXED
+
+    n, out = len(columns), {}
+    out["run"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([run]))
+    for field in schema():
+        name = field.name
+        if name in FIXED:
+            values, null = columns[name], FIXED[name][1]
+            mask = None if null is None else values == null
+            out[name] = pa.array(values, mask=mask).cast(field.type)
+        elif name in ("groups", "certainty"):
+            table = columns.tables[name]
+            codes = columns[name]
+            entries = pa.array(table or [None], pa.list_(pa.string()) if name == "groups" else pa.string())
+            index = pa.array(np.where(codes < 0, 0, codes), mask=codes < 0)
+            if name == "groups":
+                out[name] = entries.take(index)
+            else:
+                out[name] = pa.DictionaryArray.from_arrays(index.cast(pa.int32()), entries)
+        elif name in ("members", "trans", "detail"):
+            encode = (lambda value: msgspec.json.encode(value).decode()) if name == "detail" else None
+            out[name] = _spread(pa, n, columns.sparse[name], field.type, encode)
+        elif name.startswith("previous"):
+            part = 0 if name.endswith("seq") else 1
+            out[name] = _spread(pa, n, columns.sparse["previous"], field.type, lambda value, part=part: value[part])
+    return pa.table(out, schema=schema())
+
+
+def _spread(pa: Any, n: int, column: Sparse, kind: Any, encode: Any) -> Any:
+    """A sparse column over all rows."""
+    import numpy as np
+
+    values = [value if value is None or encode is None else encode(value) for _, value in column.items(0, n)]
+    place = np.zeros(n, np.int64)
+    none = np.ones(n, bool)
+    place[column.rows], none[column.rows] = np.arange(len(values)), False
+    return pa.array(values or [None], kind).take(pa.array(place, mask=none))
+
+
+# -------------------------------------------------------------------------------------------------------------- read
+
+
+class ParquetFile:
+    """One file of runs."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        pa = arrow()
+        self.path = Path(path)
+        try:
+            self._file = pa.parquet.ParquetFile(self.path, memory_map=True)
+        except (OSError, pa.ArrowException) as why:
+            size = self.path.stat().st_size if self.path.is_file() else -1
+            if size == 0:
+                raise TraceError(path, 0, "the file is empty, a trace was expected") from None
+            text = " ".join(str(why).split())[:160]
+            raise TraceError(path, max(size, 0), f"cannot be read as Parquet: {text}") from None
+        metadata = self._file.metadata.metadata or {}
+        if HEADERS not in metadata:
+            raise TraceError(path, 0, "this Parquet file is not a trace: it has no ordercast headers")
+        version = int(metadata.get(SCHEMA, b"0"))
+        if version > SCHEMA_VERSION:
+            raise TraceError(path, 0, f"schema {version} is newer than {SCHEMA_VERSION}, the newest known here")
+        try:
+            headers = _headers.decode(metadata[HEADERS])
+        except msgspec.MsgspecError as why:
+            raise TraceError(path, 0, f"its headers cannot be understood: {why}") from None
+        self.headers = {header.run: header for header in headers}
+        if len(self.headers) != len(headers):
+            raise TraceError(path, 0, "one run has two headers")
+        lacking = set(schema().names) - set(self._file.schema_arrow.names)
+        if lacking:
+            raise TraceError(path, 0, f"the column {min(lacking)} is missing")
+
+    def runs(self, names: Sequence[str] | None = None) -> Iterator[tuple[Header, Columns]]:
+        """Run after run, with the columns named (None: all)."""
+        from ordercast.trace.columns import joined
+
+        open_run = ""
+        parts: list[Columns] = []
+        seen: set[str] = set()
+        for k in range(self._file.metadata.num_row_groups):
+            for run, columns in self._group(k, names):
+                if run != open_run:
+                    if parts:
+                        yield self.headers[open_run], joined(parts)
+                    if run in seen:
+                        raise TraceError(self.path, k, f"the rows of run {run!r} are not together")
+                    seen.add(run)
+                    open_run, parts = run, []
+                parts.append(columns)
+        if parts:
+            yield self.headers[open_run], joined(parts)
+        for run in self.headers.keys() - seen:
+            yield self.headers[run], _empty()
+
+    def _group(self, k: int, names: Sequence[str] | None) -> Iterator[tuple[str, Columns]]:
+        """The runs of one row group."""
+        import numpy as np
+
+        pa = arrow()
+        wanted = None if names is None else ["run", *_on_disk(names)]
+        try:
+            table = self._file.read_row_group(k, columns=wanted, use_threads=False)
+        except (OSError, pa.ArrowException) as why:
+            raise TraceError(self.path, k, f"row group {k} is damaged: {' '.join(str(why).split())[:160]}") from None
+        if not table.num_rows:
+            return
+        run = _dictionary(pa, table.column("run"))
+        codes, words = run.indices.to_numpy(zero_copy_only=False), run.dictionary.to_pylist()
+        cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+        columns = _columns(pa, table)
+        kinds = columns["kind"]
+        if kinds.min() < 1 or kinds.max() > max(Kind):
+            bad = int(np.flatnonzero((kinds < 1) | (kinds > max(Kind)))[0])
+            raise TraceError(self.path, bad, f"unknown event {int(kinds[bad])} in row {bad} of row group {k}")
+        for start, end in pairwise(cuts):
+            name = words[codes[start]]
+            if name not in self.headers:
+                raise TraceError(self.path, k, f"run {name!r} has rows but no header")
+            yield name, columns.slice(start, end) if end - start < len(codes) else columns
+
+
+def _empty() -> Columns:
+    from ordercast.trace.columns import from_rows
+
+    return from_rows([])
+
+
+def _on_disk(names: Sequence[str]) -> list[str]:
+    out = list(dict.fromkeys([*names, "member", "incarnation", "index", "kind"]))
+    if "previous" in out:
+        out.remove("previous")
+        out += ["previous_seq", "previous_rep"]
+    return out
+
+
+def _dictionary(pa: Any, column: Any) -> Any:
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # dictionaries that differ by chunk
+        array = pa.concat_arrays(column.unify_dictionaries().chunks)
+    return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+
+
+def _columns(pa: Any, table: Any) -> Columns:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from ordercast.trace.columns import FIXED, Columns, Sparse
+
+    fixed: dict[str, Any] = {}
+    codes: dict[str, Any] = {}
+    tables: dict[str, list[Any]] = {"groups": [], "certainty": []}
+    sparse: dict[str, Sparse] = {}
+
+    def present(name: str) -> tuple[Any, Any]:
+        array = table.column(name)
+        rows = np.empty(0, np.int64)
+        if array.null_count < len(array):
+            array = array.combine_chunks()
+            if isinstance(array, pa.ChunkedArray):
+                array = pa.concat_arrays(array.chunks)
+            rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+        return array, rows
+
+    for name in table.schema.names:
+        if name in FIXED:
+            kind, null = FIXED[name]
+            column = table.column(name)
+            if column.null_count == len(column) and null is not None:
+                fixed[name] = np.full(len(column), null, kind)
+                continue
+            if column.null_count:
+                filler = pa.scalar(null if null is None or null >= 0 else _as_unsigned(column.type, null), column.type)
+                column = pc.fill_null(column, filler)
+            array = column.to_numpy()
+            fixed[name] = array if array.dtype == kind else array.view(kind)  # unsigned on disk, signed in memory
+        elif name in ("groups", "certainty"):
+            array, rows = present(name)
+            code = np.full(table.num_rows, -1, np.int32)
+            if len(rows):
+                words = pc.binary_join(array, "\x1f") if name == "groups" else array
+                coded = words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
+                code[rows] = coded.indices.drop_null().to_numpy(zero_copy_only=False)
+                values = coded.dictionary.to_pylist()
+                tables[name] = [tuple(v.split("\x1f")) if name == "groups" else v for v in values]
+            codes[name] = code
+        elif name in ("members", "trans", "detail"):
+            array, rows = present(name)
+            sparse[name] = Sparse(rows, array.take(pa.array(rows)) if len(rows) else [])
+        elif name == "previous_seq":
+            array, rows = present(name)
+            if len(rows):
+                rep = table.column("previous_rep").combine_chunks()
+                pairs = zip(array.take(pa.array(rows)).to_pylist(), rep.take(pa.array(rows)).to_pylist(), strict=True)
+                sparse["previous"] = Sparse(rows, list(pairs))
+    out = Columns(fixed, codes, tables, sparse)
+    out.length = table.num_rows
+    return out
+
+
+def _as_unsigned(kind: Any, null: int) -> int:
+    """-1 in a column that is unsigned on disk and signed in memory."""
+    return null % 2**64 if str(kind) == "uint64" else null
+
+
+def read(path: str | os.PathLike[str]) -> list[Trace]:
+    """All runs of a file."""
+    return [Trace(header, columns.rows()) for header, columns in ParquetFile(path).runs()]

@@ -97,7 +97,11 @@ def _unfifo(run: Run, rng: np.random.Generator) -> int:
 def _gap(run: Run, rng: np.random.Generator) -> int:
     """A sender's accepted counters have a gap: one submit call says one message more."""
     submits = np.flatnonzero(run.columns["kind"] == Kind.SUBMIT)
-    row = int(rng.choice(submits[:-1]))
+    member = run.columns["member"][submits]
+    places = submits[:-1][member[:-1] == member[1:]]
+    if not len(places):
+        return 0
+    row = int(rng.choice(places))
     run.columns["count"][row] += 1
     return int(run.columns["member"][row])
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import numpy as np
 
+from ordercast.pipeline import tables
 from ordercast.pipeline.synthetic.faults import FAULTS, Fault, inject
-from ordercast.pipeline.synthetic.runs import Run, Shape, make_run
+from ordercast.pipeline.synthetic.runs import Run, Shape, make_run, table
 from ordercast.trace.schema import Kind
+
+FILE_ROWS = 1_250_000
 
 
 def make_runs(
@@ -29,3 +33,24 @@ def fault_plan(runs: int, each: int, seed: int) -> dict[int, str]:
     rng = np.random.default_rng(seed)
     names = [name for name in FAULTS for _ in range(each)]
     return dict(zip(rng.choice(runs, len(names), replace=False).tolist(), names, strict=True))
+
+
+def write(directory: Path, runs: Iterable[tuple[Run, Fault | None]], prefix: str = "part") -> list[Fault]:
+    """Whole runs into files of a few million rows; the faults that went in."""
+    directory.mkdir(parents=True, exist_ok=True)
+    faults: list[Fault] = []
+    writer: tables.RunWriter | None = None
+    number = 0
+    for run, fault in runs:
+        if writer is None:
+            writer = tables.RunWriter(directory / f"{prefix}-{number:05d}.parquet")
+            number += 1
+        writer.write(run.header, table(run))
+        if fault is not None:
+            faults.append(fault)
+        if writer.rows >= FILE_ROWS:
+            writer.close()
+            writer = None
+    if writer is not None:
+        writer.close()
+    return faults

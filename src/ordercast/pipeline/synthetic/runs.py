@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 
+from ordercast.pipeline import tables
 from ordercast.trace.schema import Header, Kind
 from ordercast.types import ViewKind
 
@@ -24,6 +27,7 @@ INCARNATION = 1
 SUBMIT_FRAMES = 8  # frames of one submit call
 NONE = np.iinfo(np.int64).min  # stands for null until the table is made
 SERVICE_AGREED = 3
+DELAY_NS, NOISE_NS = 300_000, 20_000
 
 
 class View(Struct):
@@ -109,7 +113,7 @@ class _Story:
             counter[mine] = self.next_counter[member] + ends - count[mine]
             self.next_counter[member] += int(ends[-1]) if len(ends) else 0
         digest = mix((sender << 44) + (counter << 8) + count + self.salt)
-        times = start_ns + 1_000_000 + np.cumsum(rng.integers(1, 2 * shape.gap_ns, frames))
+        times = start_ns + 1_000_000 + np.cumsum(rng.integers(2 * NOISE_NS, 2 * shape.gap_ns, frames))
         prefix = dict.fromkeys(members, frames)
         if silent is not None:
             prefix[silent[0]] = silent[1]
@@ -127,7 +131,7 @@ class _Story:
         stop = int(rng.integers(1, before))
         first = self._view(self.everyone, before, dict.fromkeys(self.everyone), {}, 0, (victim, stop))
         end_ns = int(first.time_ns[-1])
-        self.crashed[victim] = int(first.time_ns[stop - 1]) + 500
+        self.crashed[victim] = int(first.time_ns[stop - 1]) + DELAY_NS + NOISE_NS
         rest = tuple(m for m in self.everyone if m != victim)
         old = (first.seq, first.rep)
         self._view(
@@ -198,7 +202,6 @@ def _member_rows(story: _Story, member: int, lists: dict[str, dict[int, Any]], o
     parts: list[Columns] = []
     at = offset
     rng = story.rng
-    crash_ns = story.crashed.get(member)
     for view in story.views:
         if member not in view.members:
             continue
@@ -217,7 +220,7 @@ def _member_rows(story: _Story, member: int, lists: dict[str, dict[int, Any]], o
             lists["members"][at + 1], lists["trans"][at + 1] = view.members, view.trans[member]
             lists["detail"][at] = lists["detail"][at + 1] = {"cause": "silence", "reason": "silence"}
         else:
-            lists["members"][at], lists["trans"][at] = view.members, ()
+            lists["members"][at], lists["trans"][at] = view.members, view.members
             lists["detail"][at] = {"cause": "start", "reason": "start"}
         at += opening
         body = _view_body(rng, view, member, upto)
@@ -227,8 +230,6 @@ def _member_rows(story: _Story, member: int, lists: dict[str, dict[int, Any]], o
     out["member"][:] = member
     out["position"][:] = 0
     out["time_ns"] = np.maximum.accumulate(out["time_ns"])
-    if crash_ns is not None:
-        out["time_ns"] = np.minimum(out["time_ns"], crash_ns - 1)
     out["now_ns"] = out["time_ns"] + 1_000 * member
     return out
 
@@ -262,8 +263,10 @@ def _view_body(rng: np.random.Generator, view: View, member: int, upto: int) -> 
     out["ring"] = np.where(delivered, 0, NONE)
     out["service"][:] = SERVICE_AGREED
     out["view_seq"][:], out["view_rep"][:], out["view_kind"][:] = view.seq, view.rep, ViewKind.REGULAR
-    noise = rng.integers(50_000, 250_000, len(kind))
-    out["time_ns"] = view.time_ns[place] + np.where(delivered, noise, -20_000)
+    noise = rng.integers(
+        0, NOISE_NS, len(kind)
+    )  # less than between two frames: nothing is delivered before it was sent
+    out["time_ns"] = view.time_ns[place] + np.where(delivered, DELAY_NS + noise, DELAY_NS - NOISE_NS)
     return out
 
 
@@ -314,3 +317,38 @@ def _end_row(rows: Columns) -> Columns:
         end[column][0] = rows[column][-1]
     end["kind"][0], end["position"][0] = Kind.END, 0
     return end
+
+
+def table(run: Run) -> pa.Table:
+    """The run as rows of a trace file."""
+    rows = len(run)
+    kind = run.columns["kind"]
+    out: list[pa.Array] = []
+    for field in tables.SCHEMA:
+        name = field.name
+        if name == "run":
+            codes = pa.array(np.zeros(rows, np.int8))
+            out.append(pa.DictionaryArray.from_arrays(codes, pa.array([run.header.run])).cast(pa.string()))
+        elif name == "digest":
+            absent = (kind != int(Kind.DELIVER)) & (kind != int(Kind.ORIGINATE))
+            out.append(pa.array(run.columns[name], field.type, mask=absent))
+        elif name in run.columns:
+            values = run.columns[name]
+            absent = values == NONE
+            dtype = field.type.to_pandas_dtype()
+            out.append(pa.array(np.where(absent, 0, values).astype(dtype), field.type, mask=absent))
+        else:
+            out.append(_sparse(run.lists.get(name, {}), rows, field.type))
+    return pa.Table.from_arrays(out, schema=tables.SCHEMA)
+
+
+def _sparse(values: dict[int, Any], rows: int, kind: pa.DataType) -> pa.Array:
+    """A column that is null but for a few rows."""
+    pieces: list[pa.Array] = []
+    at = 0
+    for row in sorted(values):
+        value = values[row]
+        said = msgspec.json.encode(value).decode() if isinstance(value, dict) else list(value)
+        pieces += [pa.nulls(row - at, kind), pa.array([said], kind)]
+        at = row + 1
+    return pa.concat_arrays([*pieces, pa.nulls(rows - at, kind)])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import click
 
-from ordercast import cli
+from ordercast import cli, registry
+from ordercast.trace.schema import Level
+from ordercast.verify import CATALOGUE
+from ordercast.verify.plain import CHECKS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,7 +48,44 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-PAGES = {"docs/reference/cli.md": cli_page}
+MARK = "<!-- written by `make docs` from here on -->\n"
+PROMISES_HEAD = """
+## Every promise
+S: safety, nothing bad happens. L: liveness, something good happens, judged where members stay up and connected.
+*Checked by*: the function in `src/ordercast/verify/plain/`; the same over arrays is in `verify/columns/`.
+*Tests*: the folders and files under `tests/` that name it; runs of every protocol are judged by it besides.
+A promise that no protocol makes yet is listed all the same: its number is taken.
+
+| id | promise | checked by | protocols that promise it | tests |
+|---|---|---|---|---|
+"""
+
+
+def guarantees_page() -> str:
+    """What a person wrote, up to the mark, then the table of all promises."""
+    written = (ROOT / "docs/guarantees.md").read_text().partition(MARK)[0]
+    tests = {
+        str(path.relative_to(ROOT / "tests")): set(re.findall(r"\b[SL]\d+\b", path.read_text()))
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path.relative_to(ROOT / "tests").parts[0] not in ("trace", "unit", "workload")
+    }
+    promisers: dict[str, list[str]] = {id: [] for id in CATALOGUE}
+    for name in registry.names():
+        for id in {id for ids in registry.get(name).promises.values() for id in ids}:
+            promisers[id].append(name)
+    rows = []
+    for id, promise in CATALOGUE.items():
+        by = (
+            f"`{CHECKS[id].__module__.rpartition('.')[2]}.{CHECKS[id].__name__}`" if id in CHECKS else promise.elsewhere
+        )
+        named = [f"`{name}`" for name, ids in tests.items() if id in ids]
+        level = "" if promise.level <= Level.DELIVER else " (needs level `full`)"
+        words = f"**{promise.name}**: {promise.statement}{level}"
+        rows.append(f"| {id} | {words} | {by} | {', '.join(promisers[id]) or '-'} | {', '.join(named) or '-'} |\n")
+    return written + MARK + PROMISES_HEAD + "".join(rows)
+
+
+PAGES = {"docs/reference/cli.md": cli_page, "docs/guarantees.md": guarantees_page}
 
 
 def main() -> int:

@@ -1,0 +1,251 @@
+"""The library: what it gives, and which exception comes before any state changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+import ordercast
+from ordercast.live.bench import free_ports
+
+from .conftest import WAIT_SECONDS, environment
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    async def bounded() -> Any:
+        return await asyncio.wait_for(work, WAIT_SECONDS)
+
+    return asyncio.run(bounded())
+
+
+def joined(count: int = 1, **more: Any) -> list[ordercast.Group]:
+    """Group objects of one group, on free ports."""
+    port, *ports = free_ports(count + 1)
+    members = {k: f"127.0.0.1:{at}" for k, at in enumerate(ports, 1)}
+    name = f"test-{os.getpid()}-{port}"
+    return [
+        ordercast.join(name, me=k, members=members, port=port, protocol="token_site", insecure=True, **more)
+        for k in members
+    ]
+
+
+async def take(group: ordercast.Group, count: int) -> list[Any]:
+    """The first messages, as (sender, counter, data), with views as they come."""
+    out: list[Any] = []
+    messages = 0
+    async for event in group:
+        if isinstance(event, ordercast.Message):
+            messages += 1
+            out.append((event.sender, event.counter, event.data))
+        else:
+            out.append(event.members)
+        if messages == count:
+            return out
+    return out
+
+
+def test_public_names() -> None:
+    assert 20 <= len(ordercast.__all__) <= 30
+    for name in ordercast.__all__:
+        assert getattr(ordercast, name) is not None
+    with pytest.raises(AttributeError):
+        ordercast.nothing  # noqa: B018
+    probe = "import ordercast, sys; sys.exit('asyncio' in sys.modules or 'msgspec' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", probe], env=environment(), check=False).returncode == 0
+
+
+@pytest.mark.parametrize("mode", ["multicast", "unicast"])
+def test_messages_and_views_in_one_order(mode: str) -> None:
+    async def member(group: ordercast.Group) -> list[Any]:
+        async with group:
+            for k in range(20):
+                receipt = await group.send(f"{group.me}:{k}".encode())
+                assert receipt.id == ordercast.MessageId(group.me, group.incarnation, k + 1)
+            got = await take(group, 60)
+            await group.delivered(receipt)
+            await asyncio.sleep(0.05)
+            return got
+
+    async def work() -> None:
+        logs = await asyncio.gather(*(member(group) for group in joined(3, mode=mode)))
+        assert logs[0] == logs[1] == logs[2]
+        assert logs[0][0] == (1, 2, 3), "the view comes first"
+
+    run(work())
+
+
+def test_batches_and_a_reader_that_stops_in_the_middle() -> None:
+    async def work() -> None:
+        (group,) = joined()
+        async with group:
+            receipt = await group.send_batch([b"%d" % k for k in range(10)])
+            assert receipt.count == 10
+            first = await take(group, 3)
+            assert [m[2] for m in first[1:]] == [b"0", b"1", b"2"]
+            async for batch in group.batches():
+                assert isinstance(batch, ordercast.Batch) and batch.counter == 4
+                assert batch.payloads() == [b"%d" % k for k in range(3, 10)]
+                break
+            await group.send_batch([b"", b"x" * 100_000, b"end"])
+            assert [m[2] for m in await take(group, 3)] == [b"", b"x" * 100_000, b"end"]
+            assert group.status()["queues"]["unread_frames"] <= 1
+
+    run(work())
+
+
+def test_bad_calls_change_nothing() -> None:
+    async def work() -> None:
+        (group,) = joined()
+        with pytest.raises(ordercast.NotInView):
+            await group.send(b"too early")
+        async with group:
+            with pytest.raises(TypeError):
+                await group.send("text")  # type: ignore[arg-type]
+            with pytest.raises(TypeError):
+                await group.send_batch(b"bytes")  # type: ignore[arg-type]
+            with pytest.raises(ordercast.TooLarge):
+                await group.send(bytes(16 * 2**20 + 1))
+            with pytest.raises(ValueError, match="no messages"):
+                await group.send_batch([])
+            with pytest.raises(ValueError, match="unknown service"):
+                await group.send(b"x", service="best")
+            with pytest.raises(ValueError, match="provides agreed"):
+                await group.send(b"x", service="safe")
+            with pytest.raises(TypeError):
+                await group.send(b"x", groups="one")
+            with pytest.raises(ordercast.UsageError, match="already joined"):
+                await group.__aenter__()
+            assert group.status()["layers"]["framing"]["submitted"] == 0
+            buffer = bytearray(b"before")
+            await group.send(memoryview(buffer))  # type: ignore[arg-type]
+            buffer[:] = b"after!"
+            assert (await take(group, 1))[-1][2] == b"before"
+        for call in (group.send(b"late"), group.send_batch([b"late"])):
+            with pytest.raises(ordercast.Closed):
+                await call
+        with pytest.raises(ordercast.Closed):
+            group.send_nowait(b"late")
+
+    run(work())
+
+
+def test_join_says_what_is_missing() -> None:
+    with pytest.raises(ordercast.UsageError):
+        ordercast.join(me=1)
+    with pytest.raises(ordercast.ConfigError, match="insecure"):
+        ordercast.join("x", me=1, members=2)
+    with pytest.raises(ordercast.ConfigError, match="member 5"):
+        ordercast.join("x", me=5, members=2, insecure=True)
+    with pytest.raises(ordercast.UsageError, match="not both"):
+        ordercast.join("x", me=1, members=2, config="group.toml")
+
+
+def test_one_place_for_one_member() -> None:
+    async def work() -> None:
+        port, at = free_ports(2)
+        words: dict[str, Any] = {"members": {1: f"127.0.0.1:{at}"}, "port": port, "insecure": True}
+        async with ordercast.join("twice", me=1, protocol="token_site", **words):
+            with pytest.raises(ordercast.UsageError, match="in use"):
+                await ordercast.join("twice", me=1, protocol="token_site", **words).__aenter__()
+
+    run(work())
+
+
+def test_other_threads_forks_and_closed_loops() -> None:
+    async def work() -> ordercast.Group:
+        (group,) = joined()
+        async with group:
+            loop = asyncio.get_running_loop()
+            seen: list[BaseException | str] = []
+
+            def elsewhere() -> None:
+                try:
+                    group.send_nowait(b"x")
+                except ordercast.UsageError as why:
+                    seen.append(why)
+                seen.append(str(asyncio.run_coroutine_threadsafe(group.send(b"right"), loop).result(WAIT_SECONDS).id))
+
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            await asyncio.to_thread(thread.join)
+            assert isinstance(seen[0], ordercast.UsageError) and "another thread" in str(seen[0])
+            assert seen[1] == "1.1"
+            if (child := os.fork()) == 0:
+                try:
+                    group.send_nowait(b"x")
+                except ordercast.Closed:
+                    os._exit(7)
+                os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        return group
+
+    group = run(work())
+    with pytest.raises(ordercast.Closed):
+        group.send_nowait(b"x")
+
+
+def test_a_reader_that_does_not_read_holds_the_senders_back() -> None:
+    """Memory stays bounded; when it reads again, everything comes, in order."""
+
+    async def work() -> None:
+        first, second = joined(2)
+        payload = bytes(50_000)
+        async with first, second:
+            sent = 0
+
+            async def flood() -> None:
+                nonlocal sent
+                while True:
+                    await first.send(payload)
+                    sent += 1
+
+            async def drain(group: ordercast.Group) -> None:
+                async for _ in group.batches():
+                    pass
+
+            reading = asyncio.create_task(drain(first))
+            flooding = asyncio.create_task(flood())
+            before = -1
+            while sent != before:  # until the flood stands still
+                before = sent
+                await asyncio.sleep(0.5)
+            frames, size = second._node.unread  # type: ignore[union-attr]
+            assert 0 < frames <= 1_100 and size <= 80 * 2**20
+            with pytest.raises(ordercast.Overloaded):
+                for _ in range(2_000):
+                    first.send_nowait(payload)
+            assert second.status()["queues"]["unread_frames"] == frames
+            late = asyncio.create_task(take(second, before))
+            flooding.cancel()
+            await asyncio.wait([flooding])
+            got = [event for event in await late if len(event) == 3 and isinstance(event[2], bytes)]
+            assert [counter for _, counter, _ in got] == list(range(1, before + 1))
+            reading.cancel()
+
+    run(work())
+
+
+def test_cancelled_senders_have_sent_nothing() -> None:
+    async def work() -> None:
+        first, second = joined(2)
+        payload = bytes(1_000_000)
+        async with first, second:
+            with pytest.raises(ordercast.Overloaded):
+                for _ in range(1_000):
+                    first.send_nowait(payload)
+            before = first.status()["layers"]["framing"]["submitted"]
+            waiting = asyncio.create_task(first.send(payload))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert first.status()["layers"]["framing"]["submitted"] == before
+
+    run(work())

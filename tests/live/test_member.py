@@ -1,0 +1,160 @@
+"""`ordercast member` and `ordercast status`, and the example of the README, as users run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT, WAIT_SECONDS, Cli, environment
+
+
+def lines(process: subprocess.Popen[str], count: int) -> list[dict[str, Any]]:
+    assert process.stdout is not None
+    return [json.loads(process.stdout.readline()) for _ in range(count)]
+
+
+def test_lines_are_sent_deliveries_and_views_are_printed(cli: Cli, group_file: Callable[..., Path]) -> None:
+    file = str(group_file(2))
+    members = [cli.start("member", "--config", file, "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2)]
+    for k, member in enumerate(members, 1):
+        member.stdin.write(f"one from {k}\nzwei \u00e4 from {k}\n")
+        member.stdin.flush()
+    logs = [lines(member, 5) for member in members]
+    assert logs[0] == logs[1]
+    assert logs[0][0]["event"] == "view" and logs[0][0]["members"] == [1, 2] and logs[0][0]["cause"] == "start"
+    assert sorted(e["data"] for e in logs[0][1:]) == [
+        "one from 1",
+        "one from 2",
+        "zwei \u00e4 from 1",
+        "zwei \u00e4 from 2",
+    ]
+
+    status = cli.json("status", "--config", file)
+    assert status["running"] == 2
+    for each in status["members"]:
+        assert each["view"]["members"] == [1, 2] and each["view"]["cause"] == "start"
+        assert each["timers_ms"] and "unread_frames" in each["queues"] and each["drops"] == {} and each["waits"] == []
+        assert each["insecure"] is True
+    second = cli.run("member", "--config", file, "--id", "2")
+    assert second.returncode == 2 and "already runs" in second.stderr and len(second.stderr.splitlines()) == 1
+
+    members[0].stdin.close()  # the end of its input is not the end of the member
+    members[1].stdin.write("last\n")
+    members[1].stdin.flush()
+    assert lines(members[0], 1)[0]["data"] == "last"
+    for member in members:
+        member.send_signal(signal.SIGTERM)
+    assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [0, 0]
+    nobody = cli.run("status", "--config", file, "--json")
+    assert nobody.returncode == 1 and json.loads(nobody.stdout)["members"][0]["error"] == "not running"
+
+
+def test_junk_on_a_members_ports_is_counted_and_disturbs_nothing(cli: Cli, group_file: Callable[..., Path]) -> None:
+    file = group_file(2, timeout_ms="500")
+    members = [cli.start("member", "--config", str(file), "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2)]
+    assert [lines(member, 1)[0]["event"] for member in members] == ["view", "view"]
+    config = tomllib.loads(file.read_text())
+    targets = [tuple(m["address"].split(":")) for m in config["member"]]
+    rng = random.Random(3)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
+        for k in range(3_000):
+            junk = rng.randbytes(rng.choice((1, 31, 32, 33, 100, 1_400, 20_000)))
+            if k % 3 == 0:
+                junk = b"oc\x01\x00" + junk
+            host, port = ("239.192.74.0", config["net"]["port"]) if k % 4 == 0 else targets[k % 2]
+            sock.sendto(junk, (host, int(port)))
+            if k % 500 == 0:
+                members[k // 500 % 2].stdin.write(f"{k}\n")
+                members[k // 500 % 2].stdin.flush()
+    logs = [lines(member, 6) for member in members]
+    assert logs[0] == logs[1]
+    status = cli.json("status", "--config", str(file))
+    for each in status["members"]:
+        assert {"short", "magic"} <= set(each["drops"]) and "packet" not in each["waits"]
+        assert each["view"]["members"] == [1, 2]
+    for member in members:
+        member.send_signal(signal.SIGINT)
+    assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [130, 130]
+
+
+def test_a_recorded_run_replays_byte_for_byte(cli: Cli, tmp_path: Path) -> None:
+    words = ("--members", "3", "--messages", "60", "--size", "40", "--trace", "record", "--verify", "none")
+    cli.json("run", *words, "--out", "o")
+    answer = cli.json("replay", str(tmp_path / "o"))
+    assert len(answer["files"]) == 3
+    assert all(each["passed"] > 50 and each["failed"] == 0 for each in answer["files"])
+    recording = max((tmp_path / "o" / "trace").glob("*.inputs"))
+    data = bytearray(recording.read_bytes())
+    data[len(data) // 2] ^= 1
+    recording.write_bytes(data)
+    flipped = cli.run("replay", str(recording))
+    assert flipped.returncode == 1 and "record" in flipped.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("member", "--config", "nowhere.toml", "--id", "1"), "nowhere.toml"),
+        (("member", "--config", "GROUP", "--id", "7"), "member 7 is not listed"),
+        (("member", "--config", "GROUP"), "--id"),
+        (("status",), "expected either"),
+        (("status", "."), "group.toml"),
+        (("status", "--config", "GROUP", "--id", "9"), "--id 9"),
+        (("bench", "--members", "2", "--senders", "3"), "--senders 3"),
+        (("bench", "--seconds", "0"), "--seconds"),
+        (("bench", "--service", "safe"), "provides agreed"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_sentence(
+    cli: Cli, group_file: Callable[..., Path], words: tuple[str, ...], said: str
+) -> None:
+    file = group_file(2)
+    file.rename(cli.cwd / "other.toml")
+    done = cli.run(*("other.toml" if word == "GROUP" else word for word in words))
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert [p.name for p in cli.cwd.iterdir()] == ["other.toml"]
+
+
+THREE_TERMINALS = """
+import subprocess, sys, time
+ps = [subprocess.Popen([sys.executable, sys.argv[1], k], stdout=subprocess.PIPE, text=True) for k in sys.argv[2:]]
+logs = [[p.stdout.readline() for _ in range(1 + 2 * len(ps))] for p in ps]
+for p in ps:
+    p.terminate()
+    p.wait()
+print(logs[0] == logs[1] == logs[2], *map(str.strip, logs[0]), sep="\\n")
+"""
+
+
+def test_the_example_of_the_readme_in_three_terminals(tmp_path: Path) -> None:
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert example is not None
+    (tmp_path / "hello.py").write_text(example[1])
+    (tmp_path / "three.py").write_text(THREE_TERMINALS)
+    command = [sys.executable, str(tmp_path / "three.py"), str(tmp_path / "hello.py"), "1", "2", "3"]
+    if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):  # a network of its own: default ports
+        inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode == 0:
+            command = inside + command
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=WAIT_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    same, view, *messages = done.stdout.splitlines()
+    assert same == "True" and view == "view of (1, 2, 3)"
+    words = [f"{text} from {k}" for k in (1, 2, 3) for text in ("hello", "and good-bye")]
+    assert sorted(messages) == sorted(words)

@@ -1,0 +1,417 @@
+"""The driver itself, with a tiny protocol whose every step is known."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import random
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ordercast.contract import (
+    ALL,
+    Accepted,
+    Action,
+    CancelTimer,
+    Delivered,
+    Layer,
+    Note,
+    Packet,
+    Refuse,
+    SetTimer,
+    Store,
+    Transmit,
+    Up,
+)
+from ordercast.errors import RunError, UsageError, WireError
+from ordercast.live.bench import free_ports
+from ordercast.live.node import Node
+from ordercast.live.sockets import NetPlan
+from ordercast.live.storage import Storage
+from ordercast.registry import ProtocolInfo
+from ordercast.stack import chain
+from ordercast.types import Batch, Identity, Peer, Service, Submission
+from ordercast.wire import header
+
+from .conftest import WAIT_SECONDS
+
+
+class Said(Packet, frozen=True, gc=False, tag=1):
+    text: bytes
+
+    def check(self) -> None:
+        if self.text == b"never":
+            raise WireError("text", "never")
+
+
+class Echo(Layer):
+    """Multicasts what is submitted, delivers what it hears, and writes down every input."""
+
+    name = "echo"
+
+    def __init__(self) -> None:
+        self.inputs: list[tuple[Any, ...]] = []
+        self.scripts: dict[bytes, list[Action]] = {}
+
+    def submit(self, now: int, submission: Submission) -> list[Action]:
+        if submission.groups:
+            return [Refuse("groups")]
+        out: list[Action] = [Up(Accepted(1, len(submission.payloads), submission.service, ()))]
+        return out + [Transmit(0, ALL, Said(data)) for data in submission.payloads]
+
+    def receive(self, now: int, net: int, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        assert isinstance(packet, Said)
+        self.inputs.append(("receive", source.id, packet.text))
+        if packet.text in self.scripts:
+            return self.scripts[packet.text]
+        if packet.text == b"fault":
+            raise AssertionError("a fault of ours")
+        batch = Batch(source.id, source.incarnation, 1, 1, Service.FIFO, b"", packet.text)
+        return [Note("heard"), Up(Delivered(batch))]
+
+    def drained(self, now: int, net: int) -> list[Action]:
+        self.inputs.append(("drained", net))
+        return []
+
+    def timer(self, now: int, name: str, due: int) -> list[Action]:
+        assert now >= due
+        self.inputs.append(("timer", name))
+        return []
+
+    def stored(self, now: int, key: str, number: int) -> list[Action]:
+        self.inputs.append(("stored", key, number))
+        return []
+
+    def store_failed(self, now: int, key: str, number: int, why: str) -> list[Action]:
+        self.inputs.append(("store_failed", key, number, why))
+        return []
+
+    def unreachable(self, now: int, net: int, member: int) -> list[Action]:
+        self.inputs.append(("unreachable", net, member))
+        return []
+
+    def room(self, now: int, frames: int) -> list[Action]:
+        self.inputs.append(("room", frames))
+        return []
+
+
+def info(hears_self: bool = False) -> ProtocolInfo:
+    return ProtocolInfo(
+        name="echo", summary="", paper="", factory=lambda setup: chain(Echo()), packets=(Said,),
+        provides=(Service.FIFO,), promises={}, hears_self=hears_self,
+    )  # fmt: skip
+
+
+class Place:
+    """Nodes of one group in this process."""
+
+    def __init__(self, count: int, folder: Path | None = None, unicast: bool = False, hears_self: bool = False) -> None:
+        port, *ports = free_ports(count + 1)
+        self.addresses = {k: ("127.0.0.1", at) for k, at in enumerate(ports, 1)}
+        self.group = None if unicast else ("239.192.74.1", port)
+        self.hears_self = hears_self
+        self.name = f"node-{os.getpid()}-{port}"
+        self.events: dict[int, list[Any]] = {}
+        self.failures: dict[int, BaseException] = {}
+        self.nodes: dict[int, Node] = {}
+        self.folder = folder
+        self.incarnation = 1000
+
+    def start(self, me: int) -> Node:
+        self.incarnation += 1
+        identity = Identity(me, self.incarnation, tuple(self.addresses), self.name)
+        plan = NetPlan(me, self.addresses, self.group, hears_self=self.hears_self)
+        events = self.events.setdefault(me, [])
+        storage = Storage(self.folder / f"member-{me}" if self.folder else None, me)
+        made = info(self.hears_self)
+        node = Node(
+            made, made.factory(None), identity, {0: plan}, storage,  # type: ignore[arg-type]
+            on_events=events.extend, on_failure=lambda why: self.failures.__setitem__(me, why),
+        )  # fmt: skip
+        node.start(storage.load())
+        self.nodes[me] = node
+        return node
+
+    def core(self, me: int) -> Echo:
+        return self.nodes[me].stack.top.layer  # type: ignore[return-value]
+
+    def heard(self, me: int) -> list[bytes]:
+        return [i[2] for i in self.core(me).inputs if i[0] == "receive"]
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            node.stop()
+            node.storage.close()
+
+
+async def until(what: Any) -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while not what():
+        assert time.monotonic() < end, "waited in vain"
+        await asyncio.sleep(0.005)
+
+
+def play(place: Place, work: Any) -> None:
+    async def bounded() -> None:
+        try:
+            await asyncio.wait_for(work, WAIT_SECONDS)
+        finally:
+            place.stop()
+
+    asyncio.run(bounded())
+
+
+def raw(place: Place, to: int, *datagrams: bytes) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for datagram in datagrams:
+            sock.sendto(datagram, place.addresses[to])
+
+
+@pytest.mark.parametrize("unicast", [False, True])
+@pytest.mark.parametrize("hears_self", [False, True])
+def test_everybody_hears_each_datagram_once(unicast: bool, hears_self: bool) -> None:
+    place = Place(3, unicast=unicast, hears_self=hears_self)
+
+    async def work() -> None:
+        for me in (1, 2, 3):
+            place.start(me)
+        for size in (10, 10, 10, 5, 1_000, 1_000, 999, 1_001, 60_000, 20_000, 20_000, 20_000, 20_000, 7):
+            place.nodes[1].submit(Submission([bytes([size % 251]) * size] * 3))
+        texts = [bytes([s % 251]) * s for s in (10, 10, 10, 5, 1_000, 1_000, 999, 1_001, 60_000, *[20_000] * 4, 7)]
+        expected = [text for text in texts for _ in range(3)]
+        ears = (1, 2, 3) if hears_self else (2, 3)
+        await until(lambda: all(len(place.heard(me)) == len(expected) for me in ears))
+        for me in ears:
+            assert place.heard(me) == expected
+            assert place.core(me).inputs[-1] == ("drained", 0) or place.core(me).inputs[-1][0] == "room"
+            assert len([e for e in place.events[me] if type(e) is Delivered]) == len(expected)
+        assert place.nodes[2].nets[0].lost == 0
+        if not hears_self:
+            assert place.heard(1) == [] and place.nodes[1].drops.total() == place.nodes[1].drops["own"]
+
+    play(place, work())
+
+
+def test_equal_datagrams_of_one_step_leave_in_one_call() -> None:
+    place = Place(2)
+
+    async def work() -> None:
+        place.start(1)
+        place.start(2)
+        net = place.nodes[1].nets[0]
+        place.nodes[1].submit(Submission([bytes([k]) * 1_000 for k in range(100)] + [b"short"]))
+        await until(lambda: len(place.heard(2)) == 101)
+        assert place.heard(2) == [bytes([k]) * 1_000 for k in range(100)] + [b"short"]
+        if net.joins:
+            assert net.sent["calls"] <= 4
+        net._segments = False  # a kernel without segmentation offload
+        place.nodes[1].submit(Submission([bytes([k]) * 1_000 for k in range(100)]))
+        await until(lambda: len(place.heard(2)) == 201)
+        assert place.heard(2)[101:] == place.heard(2)[:100]
+
+    play(place, work())
+
+
+def test_bad_datagrams_are_counted_and_change_nothing() -> None:
+    place = Place(3)
+
+    def datagram(group: str = "", sender: int = 3, life: int = 5, body: bytes = b"", **changed: Any) -> bytes:
+        head = bytearray(header.pack(header.group_id(group or place.name), sender, life, 1))
+        for at, value in changed.items():
+            head[int(at[2:])] = value
+        return bytes(head) + (body or node.codec.encode(Said(b"x")))
+
+    async def work() -> None:
+        global node
+        node = place.start(1)
+        bad = {
+            "short": [b"", b"x", bytes(32)],
+            "magic": [bytes(100), datagram(at0=0)],
+            "version": [datagram(at2=9)],
+            "key": [datagram(at3=1)],
+            "group": [datagram(group="another")],
+            "sender": [datagram(sender=9), datagram(sender=0), datagram(sender=2**32 - 1)],
+            "incarnation": [datagram(life=2**64 - 1), datagram(life=2**63)],
+            "second claimant": [datagram(sender=1, life=2**62)],
+            "earlier incarnation": [datagram(sender=1, life=1)],
+            "packet": [
+                datagram(body=b"\xc1"), datagram(body=b"\x92\x02\xc4\x00"), datagram(body=b"\x91" * 60_000),
+                datagram(body=node.codec.encode(Said(b"x"))[:-1]), datagram(body=node.codec.encode(Said(b"x")) + b"\0"),
+                datagram(body=b"\xdd\xff\xff\xff\xff"), datagram(body=b"\x92\x01\xc6\xff\xff\xff\xff"),
+            ],
+            "text": [datagram(body=node.codec.encode(Said(b"never")))],
+        }  # fmt: skip
+        for datagrams in bad.values():
+            raw(place, 1, *datagrams)
+        rng = random.Random(1)
+        good = datagram(body=node.codec.encode(Said(b"y" * 30)))
+        junk = [rng.randbytes(rng.randrange(1, 300)) for _ in range(200)]
+        raw(place, 1, *junk)
+        await until(lambda: node.drops.total() == sum(map(len, bad.values())) + len(junk))
+        for reason, datagrams in bad.items():
+            assert node.drops[reason] >= len(datagrams), reason
+        assert place.heard(1) == []
+        flips = [bytearray(good) for _ in range(300)]
+        for k, flipped in enumerate(flips):
+            flipped[rng.randrange(32)] ^= 1 << k % 8
+        raw(place, 1, *map(bytes, flips), good)
+        await until(lambda: node.drops.total() + node.received >= sum(map(len, bad.values())) + len(junk) + 301)
+        assert node.running and not place.failures
+        raw(place, 1, datagram(life=2**62), datagram(life=2**62 - 1))
+        await until(lambda: node.drops["earlier incarnation"] >= 2)
+        place.start(2).submit(Submission([b"still here"]))
+        await until(lambda: b"still here" in place.heard(1))
+
+    play(place, work())
+
+
+node: Node
+
+
+def test_timers_come_once_after_queued_packets_and_never_when_cancelled() -> None:
+    place = Place(2)
+
+    async def work() -> None:
+        place.start(1)
+        first = place.start(2)
+        core, now = place.core(1), time.monotonic_ns()
+        core.scripts = {
+            b"set": [
+                SetTimer("late", now + 60_000_000),
+                SetTimer("moved", now + 1),
+                SetTimer("gone", now + 50_000_000),
+            ],
+            b"move": [SetTimer("moved", now + 70_000_000), CancelTimer("gone")],
+        }
+        first.submit(Submission([b"set", b"move"]))
+        await until(lambda: ("receive", 2, b"move") in core.inputs)
+        first.submit(Submission([b"queued"]))
+        time.sleep(0.1)  # all timers are late now, and a packet waits
+        await until(lambda: ("timer", "moved") in core.inputs)
+        names = [i for i in core.inputs if i[0] in ("timer", "receive")]
+        assert [i for i in names if i[0] == "timer"] == [("timer", "late"), ("timer", "moved")]
+        assert names.index(("receive", 2, b"queued")) < names.index(("timer", "late"))
+
+    play(place, work())
+
+
+def test_what_is_stored_is_there_in_the_next_life(tmp_path: Path) -> None:
+    place = Place(2, folder=tmp_path)
+
+    async def work() -> None:
+        node = place.start(1)
+        first = place.start(2)
+        core = place.core(1)
+        core.scripts = {b"store": [Store("ring", 7, b"bytes"), Store("ring", 8, b"more")]}
+        first.submit(Submission([b"store"]))
+        await until(lambda: ("stored", "ring", 8) in core.inputs)
+        assert [i for i in core.inputs if i[0] == "stored"] == [("stored", "ring", 7), ("stored", "ring", 8)]
+        with pytest.raises(UsageError, match="already runs"):
+            Storage(tmp_path / "member-1", 1)
+        node.stop()
+        node.storage.close()
+        again = Storage(tmp_path / "member-1", 1)
+        assert again.load()["echo/ring"] == (8, b"more")
+        life = again.new_incarnation()
+        assert again.new_incarnation() > life
+        again.close()
+        (tmp_path / "member-1" / "x.state").write_bytes(b"\xc1")
+        broken = Storage(tmp_path / "member-1", 1)
+        with pytest.raises(RunError, match="not a stored value"):
+            broken.load()
+        broken.close()
+
+    play(place, work())
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(2, folder=tmp_path)
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def work() -> None:
+        place.start(1)
+        first = place.start(2)
+        core = place.core(1)
+        core.scripts = {b"store": [Store("ring", 7, b"bytes")]}
+        monkeypatch.setattr(os, "fsync", full)
+        first.submit(Submission([b"store"]))
+        await until(lambda: any(i[0] == "store_failed" for i in core.inputs))
+        assert ("store_failed", "ring", 7, "no space left on device") in core.inputs
+
+    play(place, work())
+
+
+def test_a_dead_port_is_reported_and_costs_no_datagram() -> None:
+    place = Place(3)
+
+    async def work() -> None:
+        node = place.start(1)
+        place.start(2)
+        core = place.core(1)
+        core.scripts = {b"call": [Transmit(0, 3, Said(b"there?")), Transmit(0, 2, Said(b"you?"))]}
+        for _ in range(3):
+            place.nodes[2].submit(Submission([b"call"]))
+            await until(lambda: ("unreachable", 0, 3) in core.inputs)
+            core.inputs.clear()
+        await until(lambda: place.heard(2).count(b"you?") == 3)
+        node.submit(Submission([b"all"]))
+        await until(lambda: b"all" in place.heard(2))
+
+    play(place, work())
+
+
+def test_a_fault_of_ours_stops_the_member_and_is_told() -> None:
+    place = Place(2)
+
+    async def work() -> None:
+        node = place.start(1)
+        place.start(2).submit(Submission([b"fault", b"after"]))
+        await until(lambda: 1 in place.failures)
+        assert isinstance(place.failures[1], AssertionError) and not node.running
+        assert place.heard(1) == [b"fault"]
+
+    play(place, work())
+
+
+def test_room_follows_what_the_application_has_read() -> None:
+    place = Place(2)
+
+    async def work() -> None:
+        node = place.start(1)
+        sender = place.start(2)
+        core = place.core(1)
+        assert core.inputs[0] == ("room", 1024)
+        for _ in range(15):
+            sender.submit(Submission([b"x"] * 64))
+            await asyncio.sleep(0.002)
+        await until(lambda: len(place.heard(1)) == 960)
+        told = [i[1] for i in core.inputs if i[0] == "room"]
+        assert 5 <= len(told) <= 12 and told == sorted(told, reverse=True) and told[-1] <= 192
+        sender.submit(Submission([b"x"] * 64))
+        await until(lambda: ("room", 0) in core.inputs)
+        node.consumed(1, 1)
+        assert core.inputs[-1] == ("room", 1)
+        node.consumed(1023, 1023)
+        assert core.inputs[-1] == ("room", 1024)
+
+    play(place, work())
+
+
+def test_addresses_that_cannot_be_bound_are_told() -> None:
+    (busy,) = free_ports(1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", busy))
+        place = Place(1)
+        place.addresses[1] = ("127.0.0.1", busy)
+        with pytest.raises(UsageError, match="in use"):
+            place.start(1)
+    place.addresses[1] = ("192.0.2.1", busy)
+    with pytest.raises(UsageError, match="not local"):
+        place.start(1)

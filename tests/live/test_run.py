@@ -1,0 +1,153 @@
+"""`ordercast run` and `ordercast bench` with real processes on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ordercast.errors import TraceError
+from ordercast.live.judge import read
+from ordercast.trace.rows import SUFFIX, RowReader
+from ordercast.trace.schema import Kind
+
+from .conftest import Cli, processes_with, wait_for
+
+
+def members_of(directory: Path) -> list[int]:
+    """The processes of a run's members."""
+    return processes_with(str(directory / "group.toml"))
+
+
+def test_a_run_delivers_everything_and_is_verified(cli: Cli, tmp_path: Path) -> None:
+    answer = cli.json("run", "--members", "3", "--messages", "300", "--size", "50", "--out", "o", "--verify", "plain")
+    assert answer["messages"] == answer["delivered"] == 300
+    assert answer["violations"] == 0
+    assert {v["promise"] for v in answer["verdicts"]} >= {"S1", "S2", "S3", "S15", "S17", "S19", "L3"}
+    assert all(v["verdict"] == "holds" for v in answer["verdicts"] if v["promise"] in ("S1", "S2", "S17", "L3"))
+    trace = read(tmp_path / "o" / "trace")
+    kinds = {Kind(row.kind) for row in trace.rows if row.member == 0}
+    assert kinds == {Kind.START, Kind.STABLE}
+    ends = [row for row in trace.rows if row.kind == Kind.END]
+    assert len(ends) == 3 and all(row.detail["traffic"]["received"] > 0 for row in ends)
+    again = cli.run("run", "--members", "3", "--messages", "1", "--out", "o")
+    assert again.returncode == 2 and "--force" in again.stderr
+
+
+def test_unicast_mode_and_large_messages(cli: Cli) -> None:
+    words = ("--members", "2", "--messages", "20", "--size", "200000", "--mode", "unicast", "--verify", "none")
+    answer = cli.json("run", *words, "--out", "o")
+    assert answer["messages"] == answer["delivered"] == 20
+
+
+def test_a_killed_member_leaves_a_readable_trace_and_the_run_says_who_died(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run = cli.start(
+        "run", "--members", "3", "--messages", "1000000", "--rate", "2000", "--out", "o", "--verify", "none"
+    )
+    rows = wait_for(lambda: [p for p in out.glob(f"trace/member-2-*{SUFFIX}") if written(p) > 50])
+    victim = wait_for(lambda: [p for p in members_of(out) if f"--id\0{2}\0".encode() in _words(p)])
+    os.kill(victim[0], signal.SIGKILL)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "member 2 was killed by SIGKILL" in err and len(err.splitlines()) == 1
+    read_back = RowReader(rows[0]).rows()
+    assert [row.index for row in read_back] == list(range(1, len(read_back) + 1))
+    assert Kind.END not in {row.kind for row in read_back}
+    assert not members_of(out)
+
+
+def written(path: Path) -> int:
+    try:
+        return len(RowReader(path).rows())
+    except TraceError:
+        return 0  # it is just being made
+
+
+def _words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("how", ["once", "twice", "killed"])
+def test_nothing_is_left_after_an_interrupt(cli: Cli, tmp_path: Path, how: str) -> None:
+    out = tmp_path / "o"
+    run = cli.start("run", "--members", "3", "--messages", "1000000", "--rate", "500", "--out", "o", "--verify", "none")
+    wait_for(lambda: len(list(out.glob(f"trace/*{SUFFIX}"))) == 4)
+    assert len(members_of(out)) == 3
+    if how == "killed":
+        run.send_signal(signal.SIGKILL)
+        assert run.wait(timeout=10) == -signal.SIGKILL
+    else:
+        run.send_signal(signal.SIGINT)
+        if how == "twice":
+            run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=20) == 130
+    wait_for(lambda: not members_of(out), 5.0)
+    if how == "once":
+        ends = [p for p in out.glob(f"trace/member-[123]-*{SUFFIX}") if RowReader(p).rows()[-1].kind == Kind.END]
+        assert len(ends) == 3, "an interrupted run ends its traces"
+
+
+def test_faults_are_refused_where_views_do_not_change(cli: Cli) -> None:
+    done = cli.run("run", "--protocol", "token_site", "--kill", "2@1", "--out", "o")
+    assert done.returncode == 2 and "no view changes" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not list(cli.cwd.iterdir()), "nothing is half-written"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--kill", "9@1"), "expected a member from 1 to 4"),
+        (("--restart", "2@1"), "not dead"),
+        (("--kill", "2@1", "--kill", "2@2"), "already dead"),
+        (("--kill", "2"), "MEMBER@SECONDS"),
+        (("--kill", "x@1"), "MEMBER@SECONDS"),
+        (("--senders", "9"), "at most"),
+        (("--service", "quasi"), "provides"),
+    ],
+)
+def test_what_cannot_be_run_is_told_in_one_sentence(cli: Cli, words: tuple[str, ...], said: str) -> None:
+    done = cli.run("run", "--protocol", "totem", "--out", "o", *words)
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not list(cli.cwd.iterdir())
+
+
+@pytest.mark.parametrize("mode", ["multicast", "unicast"])
+def test_bench_prints_its_figures(cli: Cli, mode: str) -> None:
+    words = ("--members", "3", "--size", "100", "--senders", "2", "--seconds", "0.5", "--mode", mode)
+    figures = cli.json("bench", *words)
+    assert figures["same_order"] is True
+    assert figures["msgs_s"] > 0 and figures["mb_s"] > 0 and figures["cpu_us_per_msg"] > 0
+    assert 0 < figures["p50_us"] <= figures["p99_us"]
+    paced = cli.json("bench", *words, "--rate", "200", "--size", "16")
+    assert paced["same_order"] is True and paced["messages"] > 0
+
+
+def test_two_runs_share_a_port(cli: Cli, tmp_path: Path) -> None:
+    """The group id keeps them apart: same multicast address and port, other groups."""
+    port = 31_000 + os.getpid() % 20_000
+    files = []
+    for k in (1, 2):
+        path = tmp_path / f"group-{k}.toml"
+        path.write_text(
+            f'group = "apart-{k}"\ninsecure = true\nstate_dir = "s{k}"\ntrace.level = "off"\nnet.port = {port}\n'
+            f'[[member]]\nid = 1\naddress = "127.0.0.1:{port + k}"\n'
+        )
+        files.append(path)
+    members = [cli.start("member", "--config", str(path), "--id", "1", stdin=-1) for path in files]
+    for k, member in enumerate(members, 1):
+        member.stdin.write(f"from {k}\n")
+        member.stdin.flush()
+    for k, member in enumerate(members, 1):
+        view, message = json.loads(member.stdout.readline()), json.loads(member.stdout.readline())
+        assert view["event"] == "view" and message["data"] == f"from {k}"
+    wait_for(lambda: cli.json("status", "--config", str(files[0]))["members"][0]["drops"].get("group"))
+    for member in members:
+        member.send_signal(signal.SIGTERM)
+        assert member.wait(timeout=20) == 0

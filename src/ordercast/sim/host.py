@@ -160,9 +160,9 @@ class Host:
 
     __slots__ = (
         "accepted", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "clock", "consumer",
-        "cost", "counter", "delivered", "delivered_all", "disk", "drained", "drops", "id", "incarnation", "last",
+        "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation", "last",
         "late", "left", "lives", "nets", "offset", "own", "paused", "peer", "plain", "read", "read_nets", "receive",
-        "recorder", "stack", "suspended", "timers", "traps", "up", "view", "wall_ns",
+        "recorder", "simple", "stack", "suspended", "timers", "traps", "up", "view", "views", "wall_ns",
     )  # fmt: skip
 
     def __init__(self, id: int, nets: tuple[int, ...], clock: Clock, disk: Disk, cost: CostFunction | None) -> None:
@@ -172,13 +172,22 @@ class Host:
         self.buffer_bytes_max = 0
         self.incarnation = 0
         self.lives = 0
-        self.delivered_all = 0  # over all lives
+        self.views = 0  # regular views installed, over all lives
+        self.earlier = 0  # messages delivered in earlier lives
+        self.delivered = 0
         self.consumer: list[int] | None = None  # [capacity, used] while the application does not read
-        self.up = self.paused = self.busy = self.left = self.plain = False
+        self.up = self.paused = self.busy = self.left = False
+        self.plain = False  # may be called straight from the queue
+        self.simple = True  # what it says may be carried out straight away
         self.offset = 0
         self.peer = Peer(id, 0)
         self.recorder: Any = None
         self.forget()
+
+    @property
+    def delivered_all(self) -> int:
+        """Messages delivered, over all lives."""
+        return self.earlier + self.delivered
 
     def forget(self) -> None:
         """All that a process holds in memory."""
@@ -197,8 +206,9 @@ class Host:
         self.counter = 0  # last message submitted
         self.accepted = 0
         self.own = 0  # own messages delivered here
+        self.earlier += self.delivered
         self.delivered = 0
-        self.last: dict[int, int] = {}  # sender -> last counter delivered
+        self.last: dict[int, int] = {}  # sender -> the counter after the last one delivered
         self.view: tuple[int, ...] = ()
         self.busy = False
         self.left = False

@@ -6,6 +6,7 @@ or, when the live members do not share one view, at its limit; the verifier says
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ordercast.sim.scenario import MS
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 DRAIN_NS = 5_000 * MS  # how long queues may take to empty after the last delivery
 CALM_TIMEOUTS = 25
+
+
+class Ended(Exception):
+    """The run is over."""
 
 
 class Watch:
@@ -29,7 +34,10 @@ class Watch:
         self.settle = round(scenario.settle_ms * MS)
         self.calm = max(CALM_TIMEOUTS * world.timeout_ns, self.settle)
         self.why = ""
+        self.moved = (0, 0, 0)  # messages submitted, messages delivered, views installed
+        self.moved_at = 0
         self.delivered_at: int | None = None  # when everything was found delivered
+        self.tell: Callable[[int], None] | None = None  # somebody waits: messages delivered so far
 
     def begin(self) -> None:
         self.world.later(self.every, self._look, None, None)
@@ -40,26 +48,34 @@ class Watch:
 
     def _look(self, a: None, b: None) -> None:
         world = self.world
+        self._measure()
+        if self.tell is not None:
+            self.tell(min((host.delivered for host in world.hosts if host.up), default=0))
         if not world.injector.pending() and all(world.applications[host.id].idle for host in self._live()):
             if self._delivered():
                 if self.delivered_at is None:
                     self.delivered_at = world.time
-                settled = (
-                    world.time - max(world.injector.healed_at or 0, 0) >= self.settle or not world.injector.healed_at
-                )
+                healed = world.injector.healed_at
+                settled = healed is None or world.time - healed >= self.settle
                 if settled and (self._drained() or world.time - self.delivered_at >= DRAIN_NS):
                     self._end("delivered")
             else:
                 self.delivered_at = None
-                if self._one_view() and world.time - max(world.moved, world.injector.healed_at or 0) >= self.calm:
+                if self._one_view() and world.time - max(self.moved_at, world.injector.healed_at or 0) >= self.calm:
                     self._end("calm")
         else:
             self.delivered_at = None
         world.later(world.time + self.every, self._look, None, None)
 
-    def _end(self, why: str) -> None:
-        from ordercast.sim.world import Ended
+    def _measure(self) -> None:
+        """Whether anything moved since the last look."""
+        world = self.world
+        submitted = sum(a.submitted for a in world.applications.values())
+        moved = submitted, sum(h.delivered_all for h in world.hosts), sum(h.views for h in world.hosts)
+        if moved != self.moved:
+            self.moved, self.moved_at = moved, world.time
 
+    def _end(self, why: str) -> None:
         self.why = why
         raise Ended
 
@@ -84,7 +100,7 @@ class Watch:
         """Every live member has all that every live member submitted in this life."""
         live = self._live()
         return self._one_view() and all(
-            not sender.counter or host.last.get(sender.id) == sender.counter for host in live for sender in live
+            not sender.counter or host.last.get(sender.id) == sender.counter + 1 for host in live for sender in live
         )
 
     def _drained(self) -> bool:

@@ -23,9 +23,12 @@ from ordercast.contract import (
     Action,
     CancelTimer,
     Delivered,
+    Event,
     Left,
     Note,
+    Originate,
     Packet,
+    Receive,
     Refuse,
     Room,
     SetTimer,
@@ -44,7 +47,7 @@ from ordercast.sim.links import Datagram, Filter, Remembering, wire_reason
 from ordercast.sim.network import media
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
-from ordercast.sim.watch import Watch
+from ordercast.sim.watch import Ended, Watch
 from ordercast.stack import Stack
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Header, Kind, Level
@@ -61,10 +64,6 @@ NEVER = 2**63  # a cancelled timer whose event is still in the queue
 GROUP = "simulated"
 PACKET_BYTES = 128  # what a packet holds beside its frame and one number per member
 NUMBER_BYTES = 9
-
-
-class Ended(Exception):
-    """The run is over."""
 
 
 def run(
@@ -108,7 +107,6 @@ class World:
         self.notes: Counter[str] = Counter()
         self.drops: Counter[str] = Counter()
         self.effects: Counter[str] = Counter()  # datagrams that a fault of this class touched
-        self.moved = 0  # last time anything was submitted, delivered or installed
         self.media = media(scenario, self.generator("network"), self.info.hears_self)
         plain = not scenario.faults and cost is None and scenario.hosts == Hosts()
         self.sizes = not plain or any(medium.needs_size for medium in self.media)
@@ -307,13 +305,11 @@ class World:
     def refresh(self, host: Host) -> None:
         """Whether the host may be called straight from the queue; and the constant part of its clock."""
         clock = host.clock
+        host.simple = host.cost is None and clock.ppm == 0 and not host.traps and host.consumer is None
         host.plain = (
-            host.up
+            host.simple
+            and host.up
             and not host.paused
-            and host.cost is None
-            and clock.ppm == 0
-            and not host.traps
-            and host.consumer is None
             and not host.busy
             and not host.buffer
             and not host.late
@@ -335,22 +331,22 @@ class World:
     def arrive_all(self, hosts: tuple[Host, ...], datagram: Datagram) -> None:
         """A multicast is at all its receivers."""
         time = self.time
-        net, peer, packet = datagram[0], datagram[1], datagram[2]
+        net, peer, packet, _, _, _ = datagram
+        perform = self.perform
         for host in hosts:
             if host.plain:
                 self.datagrams += 1
                 now = time + host.offset
                 actions = host.receive(now, net, peer, packet, 0)
                 if actions:
-                    self.perform(host, actions)
-                    if not host.plain:
-                        if host.up:
-                            self._read(host, net)
-                            self.work(host)
-                        continue
-                actions = host.drained(now, net)
-                if actions:
-                    self.perform(host, actions)
+                    perform(host, actions)
+                if host.plain:
+                    actions = host.drained(now, net)
+                    if actions:
+                        perform(host, actions)
+                elif host.up:
+                    self._read(host, net)
+                    self.work(host)
             else:
                 self.arrive(host, datagram)
 
@@ -528,81 +524,119 @@ class World:
 
     # --------------------------------------------------------------------------------------------------------- actions
 
-    def perform(self, host: Host, actions: list[Action]) -> None:
+    def perform(self, host: Host, actions: list[Any]) -> None:
         """Carry out what a core said, in order.  Rows are written before the datagrams leave."""
+        if not host.simple:
+            self._perform_slowly(host, actions)
+            return
+        time = self.time
+        if self.level:
+            host.recorder.actions(time, time + host.offset, actions)
+        pump = False
+        for action in actions:
+            kind = type(action)
+            if kind is Up:
+                event = action.event
+                if type(event) is Delivered:
+                    batch = event.batch
+                    sender, n = batch.sender, batch.count
+                    host.delivered += n
+                    host.last[sender] = batch.counter + n
+                    if sender == host.id:
+                        host.own += n
+                        pump = True
+                else:
+                    self._tell(host, event)
+            elif kind is Receive or kind is Originate:
+                continue
+            elif kind is Transmit:
+                self._transmit(host, action)
+            else:
+                self._other_action(host, action, kind)
+        if pump:
+            application = self.applications[host.id]
+            if application.answering:
+                application.own_delivered()
+
+    def _perform_slowly(self, host: Host, actions: list[Any]) -> None:
+        """The same for a host that costs time, is about to crash or pause, or whose application does not read."""
         if host.traps:
             actions = self._trapped(host, actions)
         time = self.time
         host.recorder.actions(time, host.clock.now(time), actions)
-        application = self.applications[host.id]
-        costly = host.cost is not None
+        cost = host.cost
         at = time  # a costly host does one thing after the other
-        pump = room = False
+        frames = pump = 0
         for action in actions:
             kind = type(action)
             if kind is Transmit:
-                if costly:
+                if cost is not None:
                     at = self._transmit_later(host, action, at)
                 else:
                     self._transmit(host, action)
+            elif kind is Up and type(action.event) is Delivered:
+                batch = action.event.batch
+                frames += 1
+                host.delivered += batch.count
+                host.last[batch.sender] = batch.counter + batch.count
+                if batch.sender == host.id:
+                    host.own += batch.count
+                    pump += 1
+                if cost is not None:
+                    at += cost("deliver", len(batch.data), batch.count, 0)[0]
             elif kind is Up:
-                event = action.event
-                what = type(event)
-                if what is Delivered:
-                    batch = event.batch
-                    sender, n = batch.sender, batch.count
-                    host.delivered += n
-                    host.delivered_all += n
-                    host.last[sender] = batch.counter + n - 1
-                    self.moved = time
-                    if sender == host.id:
-                        host.own += n
-                        pump = application.answering
-                    if costly:
-                        at += host.cost("deliver", len(batch.data), n, 0)[0]
-                    if host.consumer is not None:
-                        host.consumer[1] += 1
-                        room = True
-                elif what is Accepted:
-                    host.counter = event.counter + event.count - 1
-                    application.submitted += event.count
-                    application.accepted()
-                    self.moved = time
-                elif what is ViewChange:
-                    self.moved = time
-                    if event.view.kind is ViewKind.REGULAR:
-                        host.view = event.view.members
-                elif what is Room:
-                    self.later(time, self._room, host, host.incarnation)
-                elif what is Left:
-                    self._left(host)
-            elif kind is SetTimer:
-                due = action.at
-                entry = host.timers.get(action.name)
-                if entry is None:
-                    entry = host.timers[action.name] = [due, NEVER]
-                else:
-                    entry[0] = due
-                self._set_timer(host, action.name, entry)
-            elif kind is CancelTimer:
-                entry = host.timers.get(action.name)
-                if entry is not None:
-                    entry[0] = NEVER
-            elif kind is Note:
-                self.notes[action.name] += 1
-                if costly and action.name == "work":
-                    at += host.cost("work", 0, 0, int(action.fields.get("units", 1)))[0]
-            elif kind is Refuse:
-                application.refused(action.why)
-            elif kind is Store:
-                self._store(host, action)
+                self._tell(host, action.event)
+            else:
+                self._other_action(host, action, kind)
+                if cost is not None and kind is Note and action.name == "work":
+                    at += cost("work", 0, 0, int(action.fields.get("units", 1)))[0]
         if at > time and host.up:
             host.busy = True
+            host.plain = False
             self.later(at, self._free, host, host.incarnation)
-        if room and host.consumer is not None:
+        if frames and host.consumer is not None:
+            host.consumer[1] += frames
             self.give(host, ("room", max(0, host.consumer[0] - host.consumer[1])))
-        if pump:
+        application = self.applications[host.id]
+        if pump and application.answering:
             application.own_delivered()
+
+    def _tell(self, host: Host, event: Event) -> None:
+        """What a core says to its application, deliveries apart."""
+        what = type(event)
+        application = self.applications[host.id]
+        if what is Accepted:
+            host.counter = event.counter + event.count - 1  # type: ignore[attr-defined]
+            application.submitted += event.count  # type: ignore[attr-defined]
+            application.accepted()
+        elif what is ViewChange:
+            if event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
+                host.view = event.view.members  # type: ignore[attr-defined]
+                host.views += 1
+        elif what is Room:
+            self.later(self.time, self._room, host, host.incarnation)
+        elif what is Left:
+            self._left(host)
+
+    def _other_action(self, host: Host, action: Any, kind: type) -> None:
+        """What is neither said upwards nor transmitted."""
+        if kind is SetTimer:
+            entry = host.timers.get(action.name)
+            if entry is None:
+                entry = host.timers[action.name] = [action.at, NEVER]
+            else:
+                entry[0] = action.at
+            self._set_timer(host, action.name, entry)
+        elif kind is CancelTimer:
+            entry = host.timers.get(action.name)
+            if entry is not None:
+                entry[0] = NEVER
+        elif kind is Note:
+            self.notes[action.name] += 1
+        elif kind is Refuse:
+            self.applications[host.id].refused(action.why)
+        elif kind is Store:
+            self._store(host, action)
 
     def _trapped(self, host: Host, actions: list[Action]) -> list[Action]:
         """A crash or a pause that waited for such a list: only the part before it is carried out now."""

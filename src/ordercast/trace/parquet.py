@@ -153,7 +153,8 @@ def _table(pa: Any, run: str, columns: Columns) -> Any:
         elif name in ("groups", "certainty"):
             table = columns.tables[name]
             codes = columns[name]
-            entries = pa.array(table or [None], pa.list_(pa.string()) if name == "groups" else pa.string())
+            none = [None] if name == "groups" else [""]  # a dictionary may not hold null
+            entries = pa.array(table or none, pa.list_(pa.string()) if name == "groups" else pa.string())
             index = pa.array(np.where(codes < 0, 0, codes), mask=codes < 0)
             if name == "groups":
                 out[name] = entries.take(index)

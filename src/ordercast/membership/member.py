@@ -105,10 +105,12 @@ class Membership:
         self._other_timeout: dict[MemberId, tuple[Incarnation, Nanoseconds]] = {}
         self._clone: Incarnation | None = None
         self._waiting = ""  # the wait that runs, in words
+        self._resting: Nanoseconds | None = None  # since when rows have been given time to rest
         self._started: Nanoseconds = 0
         self._alarm: Nanoseconds = NEVER  # an input later than this proves that we stood still
-        self._spoke: Nanoseconds = -NEVER  # last Hello
+        self._spoke: Nanoseconds = -NEVER  # last Hello or Join
         self._announce = False  # own row or proposal changed in this step
+        self._relay = False  # another's row changed that some do not hear themselves
         self._out: list[Action] = []
 
     @property
@@ -373,6 +375,7 @@ class Membership:
             if self.table.take(now, row):
                 changed = True
                 self.number.see(row.view.seq)
+                self._relay |= self.table.worth_relaying(row.id)
                 if row.id == self.me:
                     self._announce = True
                     self._out.append(Note("contradiction", {"by": peer.id}))
@@ -473,16 +476,17 @@ class Membership:
         rows = self._rows()
         chosen = self.chooser(rows)
         if chosen == self.members:
-            self._waiting = ""
+            self._waiting, self._resting = "", None
             self.deadlines.clear(POLL)
         elif not self._wait(now, rows, chosen):
             self._gather(now, Happening.CHOICE, causes.choice(self.members, chosen, self.table.rows))
         return None
 
     def _propose(self, now: Nanoseconds) -> None:
-        chosen = () if self.number.error else self.chooser(self.table.rows)
+        rows = self._rows()
+        chosen = () if self.number.error else self.chooser(rows)
         if chosen != self.ballot.proposal:
-            proposal = () if chosen and self._wait(now, self.table.rows, chosen) else chosen
+            proposal = () if chosen and self._wait(now, rows, chosen) else chosen
             if proposal != self.ballot.proposal:
                 self.ballot.propose(proposal)
                 self._pending = None
@@ -492,29 +496,43 @@ class Membership:
             self._accept(now, commit.blank(ViewId(self.number.next(), self.me), self.ballot.proposal))
 
     def _rows(self) -> dict[MemberId, Row]:
-        """The table as a working view sees it: the commit token told more than rows that still show an older view."""
+        """The table as a member of my view sees it: the commit token told more than rows that still show an older view.
+
+        While the view works, they count as working in it; afterwards only as having come from it."""
         rows = dict(self.table.rows)
+        works = self.state is State.OPERATIONAL
         for q in self.members:
             row = rows.get(q)
             if row is not None and row.view < self.view and row.incarnation == self.incarnations[q]:
-                rows[q] = Row(q, row.incarnation, row.version, self.view, True, row.hears)
+                rows[q] = Row(q, row.incarnation, row.version, self.view, works, row.hears)
         return rows
 
     def _wait(self, now: Nanoseconds, rows: dict[MemberId, Row], chosen: tuple[MemberId, ...]) -> bool:
         """Is it too early for this choice?  Then it is looked at again in T_gap."""
-        who = waits.unknown_link(now, self.me, rows, self.evidence, self.times, self.direct)
-        words = f"for the link with member {who} to settle" if who is not None else ""
-        if who is None:
-            who = waits.left_out(now, self.me, rows, chosen, self.table.moved, self.times, self.direct)
-            words = f"for rows to rest before member {who} is left out" if who is not None else ""
-        if who is None and waits.alone(now, self.view, chosen, self.configured, self._started, self.times):
-            words = "for others before a view of one is formed"
-        if words and words != self._waiting:
+        words = self._reason_to_wait(now, rows, chosen)
+        if not words:
+            self._resting = None
+        elif words != self._waiting:
             self._out.append(Note("waited", {"words": words}))
         self._waiting = words
         if words:
             self._out += self.deadlines.set(POLL, now + self.times.gap)
         return bool(words)
+
+    def _reason_to_wait(self, now: Nanoseconds, rows: dict[MemberId, Row], chosen: tuple[MemberId, ...]) -> str:
+        q = waits.unknown_link(now, self.me, rows, self.evidence, self.times, self.direct)
+        if q is not None:
+            return f"for the link with member {q} to settle"
+        if waits.beginning(now, rows, chosen, self.configured, self._started, self.times):
+            return "for the others to start"
+        moved = max(self.table.moved, self.table.shown)
+        q = waits.left_out(now, rows, chosen, moved, self.times, self.direct)
+        if q is None:
+            return ""
+        self._resting = now if self._resting is None else self._resting
+        if now - self._resting > self.times.timeout:
+            return ""
+        return f"for rows to rest before member {q} is left out"
 
     def _depart(self, now: Nanoseconds, q: MemberId, what: str) -> None:
         self._out.append(Note("departed", {"member": q, "what": what}))
@@ -593,6 +611,7 @@ class Membership:
         if name == TICK:
             self._on_tick(now)
         elif name == POLL:
+            self._recompute(now)
             self._decide(now)
         elif name == REPEAT:
             self._out += self.handover.repeat(now)
@@ -641,19 +660,23 @@ class Membership:
 
     def _end(self, now: Nanoseconds) -> list[Action]:
         """Say once what changed in this step, and hand over its actions."""
-        if self._announce and self.state is not State.PARTED:
-            self._announce = False
-            if self.state is State.GATHER:
-                self._join(now)
-            elif now - self._spoke >= self.times.gap:
-                self._hello(now)
-            else:
+        if (self._announce or self._relay) and self.state is not State.PARTED:
+            if now - self._spoke >= self.times.gap or (self._announce and self.state is State.GATHER):
+                self._speak(now)
+            elif self.deadlines.due.get(TICK, NEVER) > self._spoke + self.times.gap:
                 self._tick_in(now, self._spoke + self.times.gap - now)
+            self._announce = self._relay = False
         out, self._out = self._out, []
         return out
 
-    def _hello(self, now: Nanoseconds) -> None:
+    def _speak(self, now: Nanoseconds) -> None:
         self._spoke = now
+        if self.state is State.GATHER:
+            self._join(now)
+        else:
+            self._hello(now)
+
+    def _hello(self, now: Nanoseconds) -> None:
         for packed in pack(self._relayed(now), self.packet_bytes):
             self._out.append(Transmit(self.net, ALL, Hello(self.view, packed)))
 

@@ -23,13 +23,14 @@ ROW_BYTES = 24  # of a packed row, its bitmap left out; with its own view id 14 
 class Table:
     """Rows of the configured members; those of strangers are not taken."""
 
-    __slots__ = ("_unheard", "allowed", "me", "moved", "rows")
+    __slots__ = ("_unheard", "allowed", "me", "moved", "rows", "shown")
 
     def __init__(self, me: MemberId, incarnation: Incarnation, allowed: Iterable[MemberId], now: Nanoseconds) -> None:
         self.me = me
         self.allowed = frozenset(allowed) | {me}
         self.rows: dict[MemberId, Row] = {me: Row(me, incarnation, 1, NO_VIEW, False, frozenset({me}))}
         self.moved: Nanoseconds = now  # when the `hears` of any row last changed
+        self.shown: Nanoseconds = now  # when the view of any row last changed, or began or ceased to work
         self._unheard: dict[MemberId, Nanoseconds] = {}  # since when nobody hears it
 
     @property
@@ -83,7 +84,13 @@ class Table:
         assert old is None or (row.incarnation, row.version) > (old.incarnation, old.version), "versions grow"
         if old is None or old.hears != row.hears:
             self.moved = now
+        if old is None or (old.view, old.working) != (row.view, row.working):
+            self.shown = now
         self.rows[row.id] = row
+
+    def worth_relaying(self, q: MemberId) -> bool:
+        """News of q is passed on at once if somebody else does not hear q itself."""
+        return any(q not in row.hears for r, row in self.rows.items() if row.hears and r not in (self.me, q))
 
     # -------------------------------------------------------------------------------------------------------- packets
 

@@ -1,15 +1,18 @@
 """Short waits before a proposal is made, or a working view is left because of the table.
 
 *unknown link*: somebody new (or heard again) is not linked with me yet; it stops a merge from taking in half a ring.
-*rest*: my choice leaves out a member I am linked with while rows still move; it stops the moment in which one member
-has noticed a crash and its neighbour has not from splitting the rest.
+*rest*: my choice leaves out somebody linked with one of its members while rows still move; it stops the moment in which
+one member has noticed a crash and its neighbour has not from splitting the rest.
 In an ordinary crash, split, merge, restart or leave neither costs anything.
 
 Beyond the rule of the five sentences:
   W1  A member whose row nobody's row names (dead, its row still relayed) is no unknown link: a restart beside a dead
       member would wait for it.
-  W2  *alone*: a member that has no view yet and sees nobody waits T_settle for others before it forms a view of one,
-      unless it is configured alone; a group started together then begins with one view instead of n + 1.
+  W2  *beginning*: a member that has no view yet, and sees only such, waits T_settle for the rest of the configured
+      members; a group started together then begins with one view instead of n + 1.
+  W3  *rest* looks at the links of all I choose, not at mine alone, and at changes of views as well: around an install
+      some rows still show the old view, a cell then looks smaller than it is, and an outsider would break it.
+  W4  *rest* ends after T, whatever moves: links that flap elsewhere hold nobody up for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from __future__ import annotations
 from ordercast.membership.choose import NO_VIEW, Rows, linked
 from ordercast.membership.evidence import Evidence
 from ordercast.membership.timers import Times
-from ordercast.types import MemberId, Nanoseconds, ViewId
+from ordercast.types import MemberId, Nanoseconds
 
 
 def unknown_link(
@@ -37,30 +40,26 @@ def unknown_link(
 
 
 def left_out(
-    now: Nanoseconds,
-    me: MemberId,
-    rows: Rows,
-    chosen: tuple[MemberId, ...],
-    moved: Nanoseconds,
-    times: Times,
-    direct: bool,
+    now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...], moved: Nanoseconds, times: Times, direct: bool
 ) -> MemberId | None:
-    """Somebody linked with me whom my choice leaves out while rows still move."""
+    """Somebody linked with a member of my choice whom my choice leaves out while rows still move."""
     if now - moved >= times.quiet:
         return None
-    for q in sorted(rows):
-        if q != me and q not in chosen and linked(rows[me], rows[q], direct):
-            return q
+    for r in sorted(rows):
+        if r not in chosen and any(linked(rows[q], rows[r], direct) for q in chosen):
+            return r
     return None
 
 
-def alone(
+def beginning(
     now: Nanoseconds,
-    view: ViewId,
+    rows: Rows,
     chosen: tuple[MemberId, ...],
     configured: frozenset[MemberId],
     started: Nanoseconds,
     times: Times,
 ) -> bool:
-    """Just started, and nobody answered yet."""
-    return view == NO_VIEW and len(chosen) == 1 and len(configured) > 1 and now - started < times.settle
+    """Just started, none of those I see has a view yet, and somebody configured is missing."""
+    if now - started >= times.settle or len(chosen) == len(configured):
+        return False
+    return all(rows[q].view == NO_VIEW for q in chosen)

@@ -132,7 +132,8 @@ async def _run(
                 raise died(gone[0])
             news.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), 0.1)
+                async with asyncio.timeout(0.1):
+                    await news.wait()
             if time.monotonic() > until:
                 silent = [str(c.member) for c in group.children if c.member not in answers[key]]
                 raise RunError(f"bench: members {', '.join(silent)} {what} within {seconds:g} s")

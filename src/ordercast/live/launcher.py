@@ -269,7 +269,8 @@ class Launcher:
                 raise RunError(f"run: nothing was delivered for {STALL_SECONDS:g} s: {self._who_waits()}")
             self.news.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), 0.05)
+                async with asyncio.timeout(0.05):
+                    await self.news.wait()
 
     def _who_waits(self) -> str:
         from ordercast.live import control
@@ -358,7 +359,9 @@ async def launch(plan: Plan, directory: Path, progress: Callable[[int, str], Non
             loop.add_signal_handler(number, interrupted)
         try:
             return await task
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, RunError):
+            if not interrupts:
+                raise
             for child in group.living:
                 child.expected_to_die = True
             await group.stop()

@@ -167,6 +167,7 @@ def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any
     """One object of figures."""
     each = list(results.values())
     least = min(r["msgs"] for r in each)
+    user, system = sum(r["user_s"] for r in each), sum(r["system_s"] for r in each)
     common = min(len(r["checkpoints"]) for r in each)
     prefixes = {tuple(r["checkpoints"][:common]) for r in each}
     total = sum(r["sent"] for r in each)
@@ -186,7 +187,8 @@ def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any
         "mtu": plan.mtu or None,
         "msgs_s": round(least / plan.seconds),
         "mb_s": round(least * plan.size / plan.seconds / 1e6, 3),
-        "cpu_us_per_msg": round(1e6 * sum(r["cpu_s"] for r in each) / least, 3) if least else None,
+        "cpu_us_per_msg": round(1e6 * (user + system) / least, 3) if least else None,
+        "system_share": round(system / (user + system), 2) if user + system else None,
         "p50_us": round(max(p50), 1) if p50 else None,
         "p99_us": round(max(p99), 1) if p99 else None,
         "same_order": len(prefixes) == 1 and complete and len({r["order"] for r in each}) == 1,

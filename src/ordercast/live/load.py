@@ -10,6 +10,7 @@ import asyncio
 import gc
 import hashlib
 import json
+import os
 import struct
 import sys
 import time
@@ -61,7 +62,7 @@ class Load:
         self.checkpoints: list[str] = []
         self.latencies: list[int] = []
         self.opens = self.closes = 2**63
-        self.window: list[tuple[int, float]] = []  # (delivered, cpu seconds) at both ends
+        self.window: list[tuple[int, float, float]] = []  # (delivered, user, system seconds) at both ends
         self.total: int | None = None  # all messages of all senders, once they are known
         self.done = asyncio.Event()
 
@@ -81,7 +82,8 @@ class Load:
             self.pace.set(start)
 
     def _snapshot(self) -> None:
-        self.window.append((self.delivered, time.process_time()))
+        used = os.times()
+        self.window.append((self.delivered, used.user, used.system))
 
     def _fill(self) -> None:
         """Keep `ahead` messages on their way."""
@@ -151,12 +153,13 @@ class Load:
     def result(self) -> dict[str, Any]:
         while len(self.window) < 2:
             self._snapshot()
-        (first, cpu0), (last, cpu1) = self.window
+        (first, user0, system0), (last, user1, system1) = self.window
         latencies = sorted(self.latencies)
         return {
             "member": self.group.me,
             "msgs": last - first,
-            "cpu_s": cpu1 - cpu0,
+            "user_s": user1 - user0,
+            "system_s": system1 - system0,
             "delivered": self.delivered,
             "sent": self.sent,
             "frames": self.frames,

@@ -53,7 +53,7 @@ class Life:
         deliveries: list[Delivery] = []
         for row in self.rows:
             if row.kind == Kind.VIEW and row.view_kind == ViewKind.TRANSITIONAL:
-                transitional = row
+                transitional = transitional or row
             elif row.kind == Kind.VIEW:
                 self.stays.append(Stay(view, transitional, row, deliveries))
                 view, transitional, deliveries = row, None, []

@@ -11,6 +11,7 @@ from ordercast.verify.plain.model import Life, Run, ViewKey, view_key
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 _BUSY = frozenset((Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DECIDE, Kind.DELIVER))
+_UPSETTING = frozenset((Kind.FAULT, Kind.CRASH, Kind.PAUSE, Kind.RESUME, Kind.START))
 DISTURBED = cannot_judge("the run was disturbed and has no stable row")
 
 
@@ -113,7 +114,7 @@ def _permanent(run: Run, stable: Stability) -> Finding | None:
             continue
         if fields.get("up_ms") or fields.get("down_ms") or fields.get("packets"):
             continue
-        others = [row for row in run.world if row is not fault and row.kind != Kind.STABLE]
+        others = [row for row in run.world if row is not fault and row.kind in _UPSETTING]
         if any(fault.time_ns - span < row.time_ns <= fault.time_ns + span for row in others):
             continue  # something else happened around it
         for life in run.lives:

@@ -1,0 +1,174 @@
+"""L3 delivery and L4 termination over arrays; what few rows tell (views, ends, notes) is left to the plain checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ordercast.trace.schema import Kind
+from ordercast.trace.trace import Trace
+from ordercast.verify.bounds import Stability, delivery_ns
+from ordercast.verify.columns.groups import addressed, has_groups
+from ordercast.verify.columns.model import Array, Run
+from ordercast.verify.plain import liveness, settling
+from ordercast.verify.plain import model as plain
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
+
+_BUSY = (Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DECIDE, Kind.DELIVER, Kind.DROP, Kind.NOTE)
+_NOTES = frozenset(("t_loss", "probation", "rotation"))
+
+
+def lifecycle(run: Run) -> plain.Run:
+    """The run without its traffic: views, crashes, faults, ends, a few notes; each life's first and last row."""
+    if "_lifecycle" not in run.__dict__:
+        keep = ~np.isin(run.kind, np.array(_BUSY, run.kind.dtype))
+        keep[run.life_start] = keep[run.life_end - 1] = True
+        submits = run.of(Kind.SUBMIT)
+        if len(run.of(Kind.REFUSE)):
+            keep[submits] = True
+        else:
+            cuts = run.cuts(submits)
+            keep[submits[cuts[1:][cuts[1:] > cuts[:-1]] - 1]] = True
+        detail = run.columns.sparse["detail"]
+        for row in run.of(Kind.NOTE).tolist():
+            if (detail.get(row) or {}).get("name") in _NOTES:
+                keep[row] = True
+        out = plain.Run(Trace(run.header, run.columns.rows(np.flatnonzero(keep))))
+        out.end_ns = int(run.columns["time_ns"].max())
+        run.__dict__["_lifecycle"] = out
+    found: plain.Run = run.__dict__["_lifecycle"]
+    return found
+
+
+def _delegated(check: Callable[[plain.Run], Finding]) -> Callable[[Run], Finding]:
+    return lambda run: check(lifecycle(run))
+
+
+l1, l2, l8 = map(_delegated, (settling.l1, settling.l2, settling.l8))
+l5, l6, l7, l12 = map(_delegated, (liveness.l5, liveness.l6, liveness.l7, liveness.l12))
+
+
+def l3(run: Run) -> Finding:
+    quiet = lifecycle(run)
+    stable = settling.stable_of(quiet)
+    if stable is None:
+        return settling.DISTURBED
+    lives, view, why = settling.common_view(quiet, stable, stable.until_ns)
+    if why:
+        return cannot_judge(f"{why} (see L1)")
+    bound, units, time = delivery_ns(run.header, stable), run.units, run.columns["time_ns"]
+    installed = [
+        r.time_ns for life in lives.values() for r in settling.regular_views(life) if plain.view_key(r) == view
+    ]
+    start = max([stable.since_ns, *installed])
+    number = {key: k for k, key in enumerate(zip(run.life_member, run.life_incarnation, strict=True))}
+    stay = [number[life.key] for life in lives.values()]
+    due = np.flatnonzero(run.origin_view == run.view_code.get(view, -2))
+    due = due[np.isin(np.searchsorted(run.life_start, units.origin[due], "right") - 1, stay)]
+    deadline = np.maximum(time[units.origin[due]], start) + (bound or 0)
+    due, deadline = due[deadline <= stable.until_ns], deadline[deadline <= stable.until_ns]
+    ended = set(np.searchsorted(run.life_start, run.of(Kind.END), "right") - 1)
+    judged = 0
+    for life in stay:
+        mine = _meant_for(run, life, due)
+        judged += int(mine.sum()) if bound is not None or life in ended else 0
+        late = _late(run, life, due, deadline, bound, life in ended) & mine
+        if late.any():
+            unit = int(due[np.flatnonzero(late)[0]])
+            what = f"member {run.life_member[life]} did not deliver {run.named(unit)} in time"
+            place = run.positions(life)[unit]
+            got = units.event_row[run.event_cuts[life] + place] if place >= 0 else run.life_end[life] - 1
+            return broken(what, run.rows(units.origin[unit], got), judged)
+        stuck = _stuck(run, life, stable, start, bound)
+        if stuck >= 0:
+            what = f"member {run.life_member[life]} accepted messages and originated nothing for the whole bound"
+            return broken(what, run.rows(stuck, run.life_end[life] - 1), judged)
+    return holds(judged)
+
+
+def _meant_for(run: Run, life: int, units: Array) -> Array:
+    if not has_groups(run):
+        return np.ones(len(units), bool)
+    grouped = run.columns["groups"][run.units.origin[units]] >= 0
+    member = run.life_member[life]
+    return np.array(
+        [not g or member in addressed(run).members(int(u)) for u, g in zip(units, grouped, strict=True)], bool
+    )
+
+
+def _late(run: Run, life: int, due: Array, deadline: Array, bound: int | None, ended: bool) -> Array:
+    place = run.positions(life)[due]
+    missing = place < 0
+    if bound is None:
+        return missing if ended else np.zeros(len(due), bool)
+    rows = run.units.event_row
+    at = np.minimum(run.event_cuts[life] + place, max(len(rows) - 1, 0))
+    when = run.columns["time_ns"][rows[at]] if len(rows) else np.zeros(len(due), np.int64)
+    return missing | (when > deadline)
+
+
+def _stuck(run: Run, life: int, stable: Stability, start: int, bound: int | None) -> int:
+    """A submission that waits while its member originates nothing for the whole bound before the end, or -1."""
+    if bound is None or stable.until_ns - bound < start:
+        return -1
+    c, horizon = run.columns, stable.until_ns - bound
+    time = c["time_ns"]
+    own = run.originates[(run.originates >= run.life_start[life]) & (run.originates < run.life_end[life])]
+    if ((time[own] > horizon) & (time[own] <= stable.until_ns)).any():
+        return -1
+    submits = run.of(Kind.SUBMIT)
+    submits = submits[(submits >= run.life_start[life]) & (submits < run.life_end[life]) & (time[submits] <= horizon)]
+    if not len(submits):
+        return -1
+    owner = run.owners(submits)
+    units = run.units
+    known = np.flatnonzero((units.owner == owner[0]) & (units.origin >= 0))
+    first = units.counter[known]
+    size = c["count"][units.origin[known]].astype(np.int64) if units.exact else np.ones(len(known), np.int64)
+    total = np.concatenate(([0], np.cumsum(size)))
+
+    def below(number: Array) -> Array:
+        """How many originated messages have a smaller number."""
+        k = np.searchsorted(first, number)  # frames that begin below it
+        inside = np.where(k > 0, np.minimum(size[k - 1], number - first[k - 1]), 0) if len(first) else 0
+        return total[np.maximum(k - 1, 0)] + inside
+
+    a = c["counter"][submits]
+    b = a + c["count"][submits].astype(np.int64)
+    waiting = np.flatnonzero(below(b) - below(a) < b - a)
+    return int(submits[waiting[0]]) if len(waiting) else -1
+
+
+def l4(run: Run) -> Finding:
+    """Judged where a life's trace goes on long enough after the origination."""
+    timeout = run.header.timeout_ns
+    if not timeout:
+        return cannot_judge("the header names no timeout to measure in")
+    quiet, units, time = lifecycle(run), run.units, run.columns["time_ns"]
+    stable = Stability(frozenset(run.header.members), 0, quiet.end_ns, timeout, False)
+    bound, judged = settling.bound_of(quiet, stable) + (delivery_ns(run.header, stable) or 0), 0
+    cuts = run.cuts(units.originate_row)
+    last = {stay.life: stay for stay in run.stays}
+    for life, stay in last.items():
+        if stay.view < 0:
+            continue
+        mine, rows = units.of_originate[cuts[life] : cuts[life + 1]], units.originate_row[cuts[life] : cuts[life + 1]]
+        keep = (time[rows] <= time[run.life_end[life] - 1] - bound) & (run.origin_view[mine] == stay.code)
+        mine, rows = mine[keep], rows[keep]
+        if not len(mine):
+            continue
+        for member in sorted(run.view_at[stay.view].members):
+            got = np.zeros(len(units.owner), bool)
+            for other in run.by_view[stay.code]:
+                if run.life_member[other.life] == member:
+                    got[units.events[other.first : other.last]] = True
+            judged += len(mine)
+            for k in np.flatnonzero(~got[mine]).tolist():
+                grouped = run.columns["groups"][rows[k]] >= 0
+                if grouped and member not in addressed(run).members(int(mine[k])):
+                    continue
+                what = f"member {run.life_member[life]} stayed in its view although member {member} did not deliver "
+                found = run.rows(stay.view, rows[k], run.life_end[life] - 1)
+                return broken(f"{what}{run.named(int(mine[k]))}", found, judged)
+    return holds(judged)

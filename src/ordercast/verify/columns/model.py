@@ -1,0 +1,334 @@
+"""A run as arrays, taken apart once for all checkers.
+
+The unit of work is the frame: one deliver row, one number.  Only where deliver rows do not repeat originate rows
+exactly (something was invented, cut differently or numbered twice) do units become single messages.  Units of one
+sender are numbered in the order of its counters, senders in the order of lives.
+
+Events are deliveries of units, sorted by (life, local index); a stay is a life's time in one regular view, a slice of
+its events.  Codes of views ascend with their ids; code 0 stands for "no view".
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ordercast.trace.columns import Columns, sorted_columns
+from ordercast.trace.schema import Header, Kind, Row
+from ordercast.types import ViewKind
+
+Array = np.ndarray[Any, Any]
+ViewKey = tuple[int, int]
+_TABLE_MAX = 1 << 20  # member ids up to this are looked up in a table
+
+
+class ViewRow(NamedTuple):
+    row: int
+    life: int
+    key: ViewKey
+    regular: bool
+    members: frozenset[int]
+
+
+class Stay(NamedTuple):
+    """A life in one regular view: the views' rows; its events first .. middle (regular) .. last (transitional)."""
+
+    life: int
+    code: int  # of the view
+    view: int  # row, or -1
+    transitional: int  # row of the transitional view that closed it, or -1
+    next: int  # row of the next regular view, or -1
+    first: int
+    middle: int
+    last: int
+
+
+class Units(NamedTuple):
+    """What was ordered.  `owner` is a life, or a number above all lives for a sender that left no trace."""
+
+    owner: Array
+    counter: Array
+    origin: Array  # row that originated it first, or -1
+    of_originate: Array  # the unit of each originated one, in the order of rows
+    originate_row: Array
+    events: Array  # the unit of each event
+    event_row: Array
+    exact: bool  # units are frames
+    sender: Array  # member id
+
+
+class Run:
+    """One run."""
+
+    def __init__(self, columns: Columns, header: Header) -> None:
+        self.header = header
+        self.columns = columns = sorted_columns(columns)
+        member, incarnation = columns["member"], columns["incarnation"]
+        n = len(columns)
+        change = np.flatnonzero((member[1:] != member[:-1]) | (incarnation[1:] != incarnation[:-1])) + 1
+        starts = np.concatenate(([0], change)) if n else np.empty(0, np.int64)
+        ends = np.concatenate((change, [n])) if n else np.empty(0, np.int64)
+        own = member[starts] > 0
+        self.gap = self._gap(starts, ends)
+        self.life_start, self.life_end = starts[own], ends[own]
+        self.life_member: list[int] = member[self.life_start].tolist()
+        self.life_incarnation: list[int] = incarnation[self.life_start].tolist()
+        self.lives = len(self.life_member)
+        self.world_end = int(self.life_start[0]) if self.lives else n  # rows of member 0 come first
+        self.kind = columns["kind"]
+        self.strangers: dict[tuple[int, int], int] = {}  # senders without a life, numbered
+
+    def _gap(self, starts: Array, ends: Array) -> str:
+        index = self.columns["index"]
+        expected = np.arange(1, len(index) + 1) - np.repeat(starts, ends - starts)
+        wrong = np.flatnonzero(index != expected)
+        if not len(wrong):
+            return ""
+        k = int(wrong[0])
+        return f"member {int(self.columns['member'][k])} has row {int(index[k])} where {int(expected[k])} was expected"
+
+    def rows(self, *which: int) -> list[Row]:
+        return [self.columns.row(int(k)) for k in which if k >= 0]
+
+    def of(self, kind: Kind) -> Array:
+        """Rows of a kind, of all lives."""
+        return np.flatnonzero(self.kind[self.world_end :] == kind) + self.world_end
+
+    @cached_property
+    def delivers(self) -> Array:
+        return self.of(Kind.DELIVER)
+
+    @cached_property
+    def originates(self) -> Array:
+        return self.of(Kind.ORIGINATE)
+
+    def cuts(self, rows: Array) -> Array:
+        """Where the rows of each life begin and end among `rows` (ascending): life k has cuts[k] .. cuts[k + 1]."""
+        return np.searchsorted(rows, np.append(self.life_start, len(self.columns)))
+
+    # -------------------------------------------------------------------------------------------------------- senders
+
+    def owners(self, rows: Array) -> Array:
+        """The life that each row's `sender` and `sender_incarnation` name; strangers get numbers above."""
+        sender, incarnation = self.columns["sender"][rows], self.columns["sender_incarnation"][rows]
+        members, incarnations = np.append(self.life_member, -1), np.append(self.life_incarnation, -2)
+        owner = self._first_life(sender)
+        wrong = np.flatnonzero(incarnations[owner] != incarnation)
+        while len(wrong):  # restarted members: try the next life
+            step = np.minimum(owner[wrong] + 1, self.lives)
+            same = members[step] == sender[wrong]
+            owner[wrong] = np.where(same, step, self.lives)
+            wrong = wrong[same]
+            wrong = wrong[incarnations[owner[wrong]] != incarnation[wrong]]
+        for k in np.flatnonzero(owner == self.lives).tolist():
+            who = (int(sender[k]), int(incarnation[k]))
+            owner[k] = self.lives + self.strangers.setdefault(who, len(self.strangers))
+        return owner
+
+    def _first_life(self, sender: Array) -> Array:
+        """The first life of each member named; self.lives: it has none."""
+        first = {member: life for life, member in reversed(list(enumerate(self.life_member)))}
+        largest = max(first)
+        if largest <= _TABLE_MAX:
+            table = np.full(largest + 2, self.lives, np.int64)
+            table[list(first)] = list(first.values())
+            return table[np.minimum(sender, largest + 1)]
+        distinct, which = np.unique(sender, return_inverse=True)
+        return np.array([first.get(int(member), self.lives) for member in distinct], np.int64)[which]
+
+    # ---------------------------------------------------------------------------------------------------------- views
+
+    @cached_property
+    def views(self) -> list[ViewRow]:
+        rows = self.of(Kind.VIEW)
+        life = np.searchsorted(self.life_start, rows, "right") - 1
+        seq, rep = self.columns["view_seq"][rows].tolist(), self.columns["view_rep"][rows].tolist()
+        kind = self.columns["view_kind"][rows]
+        members = self.columns.sparse["members"]
+        out = []
+        for k, row in enumerate(rows.tolist()):
+            regular = kind[k] != ViewKind.TRANSITIONAL
+            of = frozenset(members.get(row) or ())
+            out.append(ViewRow(row, int(life[k]), (seq[k], rep[k]), bool(regular), of))
+        return out
+
+    @cached_property
+    def view_at(self) -> dict[int, ViewRow]:
+        return {view.row: view for view in self.views}
+
+    @cached_property
+    def view_code(self) -> dict[ViewKey | None, int]:
+        keys = sorted({view.key for view in self.views if view.regular})
+        codes: dict[ViewKey | None, int] = {None: 0}
+        codes.update((key, code) for code, key in enumerate(keys, 1))
+        return codes
+
+    @cached_property
+    def stays(self) -> list[Stay]:
+        """In the order of rows; every life has at least one."""
+        by_life: list[list[ViewRow]] = [[] for _ in range(self.lives)]
+        for view in self.views:
+            by_life[view.life].append(view)
+        raw: list[tuple[int, int, int, int, int]] = []
+        bounds: list[int] = []
+        for life, views in enumerate(by_life):
+            current, transitional, code, start = -1, -1, 0, int(self.life_start[life])
+            for view in views:
+                if not view.regular:
+                    transitional = view.row if transitional < 0 else transitional
+                    continue
+                raw.append((life, code, current, transitional, view.row))
+                bounds += [start, transitional if transitional >= 0 else view.row, view.row]
+                current, transitional, code, start = view.row, -1, self.view_code[view.key], view.row
+            end = int(self.life_end[life])
+            raw.append((life, code, current, transitional, -1))
+            bounds += [start, transitional if transitional >= 0 else end, end]
+        cut = np.searchsorted(self.units.event_row, bounds).tolist()
+        return [Stay(*fields, *cut[3 * k : 3 * k + 3]) for k, fields in enumerate(raw)]
+
+    @cached_property
+    def stay_starts(self) -> Array:
+        """The first row of each stay: its view, or the life's first row."""
+        return np.array([int(self.life_start[s.life]) if s.view < 0 else s.view for s in self.stays], np.int64)
+
+    def stay_of(self, rows: Array) -> Array:
+        return np.searchsorted(self.stay_starts, rows, "right") - 1
+
+    @cached_property
+    def stay_codes(self) -> Array:
+        return np.array([stay.code for stay in self.stays], np.int64)
+
+    @cached_property
+    def by_view(self) -> dict[int, list[Stay]]:
+        out: dict[int, list[Stay]] = {}
+        for stay in self.stays:
+            out.setdefault(stay.code, []).append(stay)
+        return out
+
+    @cached_property
+    def event_view(self) -> Array:
+        """The code of the view of each event."""
+        return np.repeat(self.stay_codes, [stay.last - stay.first for stay in self.stays])
+
+    @cached_property
+    def origin_view(self) -> Array:
+        """The code of the view each unit was originated in; -1: it never was."""
+        origin = self.units.origin
+        if len(self.view_code) == 1:
+            return np.where(origin >= 0, 0, -1)
+        return np.where(origin >= 0, self.stay_codes[self.stay_of(origin)], -1)
+
+    # ---------------------------------------------------------------------------------------------------------- units
+
+    @cached_property
+    def units(self) -> Units:
+        return self._frames() or self._messages()
+
+    def _frames(self) -> Units | None:
+        """Frames, if every deliver row repeats an originate row; numbers of one life must ascend."""
+        c, rows, delivers = self.columns, self.originates, self.delivers
+        counter, count = c["counter"], c["count"]
+        cuts = self.cuts(rows)
+        owner = np.repeat(np.arange(self.lives), np.diff(cuts))
+        members, incarnations = np.array(self.life_member), np.array(self.life_incarnation)
+        own = (c["sender"][rows] == members[owner]) & (c["sender_incarnation"][rows] == incarnations[owner])
+        first, size = counter[rows], count[rows].astype(np.int64)
+        follows = (owner[1:] != owner[:-1]) | (first[1:] >= first[:-1] + size[:-1])
+        if not (own.all() and follows.all() and (size > 0).all()):
+            return None
+        received = self.of(Kind.RECEIVE)  # must be of the same frames, else messages are told apart
+        if len(received) and _find(owner, first, size, cuts, *self._wanted(received)) is None:
+            return None
+        unit = _find(owner, first, size, cuts, *self._wanted(delivers))
+        if unit is None:
+            return None
+        return Units(owner, first, rows, np.arange(len(rows)), rows, unit, delivers, True, members[owner])
+
+    def _wanted(self, rows: Array) -> tuple[Array, Array, Array]:
+        return self.owners(rows), self.columns["counter"][rows], self.columns["count"][rows]
+
+    def _messages(self) -> Units:
+        """Single messages."""
+        c = self.columns
+        both = np.concatenate((self.originates, self.delivers))
+        owner = self.owners(both)
+        count = c["count"][both].astype(np.int64)
+        row, who = np.repeat(both, count), np.repeat(owner, count)
+        step = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+        number = np.repeat(c["counter"][both], count) + step
+        distinct = np.unique(number)  # counters may be anything: number them first
+        keys, unit = np.unique(who * (len(distinct) + 1) + np.searchsorted(distinct, number), return_inverse=True)
+        split = int(count[: len(self.originates)].sum())
+        origin = np.full(len(keys), -1, np.int64)
+        origin[unit[:split][::-1]] = row[:split][::-1]
+        of = keys // (len(distinct) + 1)
+        counters = distinct[keys % (len(distinct) + 1)] if len(keys) else np.empty(0, np.int64)
+        senders = np.array([*self.life_member, *(member for member, _ in self.strangers), 0], np.int64)
+        return Units(of, counters, origin, unit[:split], row[:split], unit[split:], row[split:], False, senders[of])
+
+    @cached_property
+    def event_cuts(self) -> list[int]:
+        """Events of life k: event_cuts[k] .. event_cuts[k + 1]."""
+        out: list[int] = self.cuts(self.units.event_row).tolist()
+        return out
+
+    def log(self, life: int) -> Array:
+        """The units a life delivered, in order."""
+        return self.units.events[self.event_cuts[life] : self.event_cuts[life + 1]]
+
+    def positions(self, life: int) -> Array:
+        """Where in a life's log each unit is first delivered; -1: nowhere."""
+        if life not in self._positions:
+            if (len(self._positions) + 1) * len(self.units.owner) > 2**26:
+                self._positions.clear()
+            self._positions[life] = first_places(self.log(life), len(self.units.owner))
+        return self._positions[life]
+
+    @cached_property
+    def _positions(self) -> dict[int, Array]:
+        return {}
+
+    @cached_property
+    def doubled(self) -> list[bool]:
+        """Whether a life delivered some unit twice."""
+        out = []
+        for life in range(self.lives):
+            log = self.log(life)
+            out.append(bool((self.positions(life)[log] != np.arange(len(log))).any()))
+        return out
+
+    def named(self, unit: int) -> str:
+        return f"{int(self.units.sender[unit])}:{int(self.units.counter[unit])}"
+
+    def member_of(self, row: int) -> int:
+        return int(self.columns["member"][row])
+
+
+def first_places(log: Array, units: int) -> Array:
+    place = np.full(units, -1, np.int64)
+    place[log[::-1]] = np.arange(len(log) - 1, -1, -1)
+    return place
+
+
+def _find(owner: Array, first: Array, size: Array, cuts: Array, of: Array, wanted: Array, sizes: Array) -> Array | None:
+    """The frame of each delivery, by (owner, counter); None when one has none."""
+    if not len(of):
+        return np.empty(0, np.int64)
+    if not len(first) or int(of.max()) >= len(cuts) - 1:
+        return None
+    last = len(first) - 1
+    if (size == 1).all() and ((owner[1:] != owner[:-1]) | (first[1:] == first[:-1] + 1)).all():
+        begin = np.minimum(cuts[:-1], last)
+        unit = (cuts[:-1] - first[begin])[of] + wanted  # numbers without gaps: no search
+    else:
+        stride = int(max(first.max(), wanted.max())) + 1
+        if stride > 2**62 // (len(cuts) + 1):
+            return None
+        unit = np.searchsorted(owner * stride + first, of * stride + wanted)
+    if int(unit.min()) < 0 or int(unit.max()) > last:
+        return None
+    if (first[unit] == wanted).all() and (owner[unit] == of).all() and (size[unit] == sizes).all():
+        return unit
+    return None

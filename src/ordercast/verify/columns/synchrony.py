@@ -1,0 +1,241 @@
+"""S9, S10 the view of a message, S11, S13 equal sets, S14 own messages, S20 safe ones, over arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ordercast.trace.schema import Kind, Level
+from ordercast.types import Service
+from ordercast.verify.columns.model import Array, Run, Stay
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
+
+
+def s9(run: Run) -> Finding:
+    events, rows, view = run.units.events, run.units.event_row, run.event_view
+    first = np.empty(len(run.units.owner), np.int64)
+    first[events[::-1]] = np.arange(len(events) - 1, -1, -1)
+    other = first[events]
+    differs = np.flatnonzero(view[other] != view)
+    if len(differs):
+        k = int(differs[0])
+        what = f"{run.named(int(events[k]))} was delivered in two views"
+        return broken(what, run.rows(rows[other[k]], rows[k]), len(events))
+    return holds(len(events))
+
+
+def s10(run: Run) -> Finding:
+    c, rows = run.columns, run.originates
+    if len(rows):
+        stay = run.stay_of(rows)
+        keys = [key or (-1, -1) for key in run.view_code]
+        codes = run.stay_codes[stay]
+        told = c["view_seq"][rows] >= 0
+        wrong = told & ((c["view_seq"][rows] != np.array([k[0] for k in keys])[codes])
+                        | (c["view_rep"][rows] != np.array([k[1] for k in keys])[codes]))  # fmt: skip
+        closing = np.array([s.transitional if s.transitional >= 0 else len(c) for s in run.stays])[stay]
+        bad = np.flatnonzero(wrong | (rows > closing))
+        if len(bad):
+            row, at = int(rows[bad[0]]), run.stays[int(stay[bad[0]])]
+            what = f"member {run.member_of(row)} originated outside the regular view it names"
+            return broken(what, run.rows(at.view, at.transitional if at.transitional < row else -1, row))
+    events, event_rows = run.units.events, run.units.event_row
+    origin = run.origin_view[events]
+    differs = np.flatnonzero((origin >= 0) & (origin != run.event_view))
+    if len(differs):
+        k = int(differs[0])
+        what = f"{run.named(int(events[k]))} was delivered in another view than it was originated in"
+        return broken(what, run.rows(run.units.origin[events[k]], event_rows[k]), len(events))
+    return holds(len(events))
+
+
+def s11(run: Run) -> Finding:
+    first: dict[tuple[int, object], Stay] = {}
+    judged = 0
+    for stay in run.stays:
+        if stay.view < 0 or stay.next < 0:
+            continue
+        judged += 1
+        other = first.setdefault((stay.code, run.view_at[stay.next].key), stay)
+        event = _differ(run, other.first, other.last, stay.first, stay.last)
+        if event >= 0:
+            what = f"member {run.life_member[other.life]} and member {run.life_member[stay.life]}, going the same way, "
+            what += f"differ in {run.named(int(run.units.events[event]))}"
+            return broken(what, run.rows(run.units.event_row[event], other.next, stay.next))
+    return holds(judged)
+
+
+def s13(run: Run) -> Finding:
+    before: dict[tuple[object, ...], Stay] = {}
+    during: dict[tuple[object, ...], Stay] = {}
+    judged = 0
+    for stay in run.stays:
+        if stay.view < 0 or stay.transitional < 0:
+            continue
+        judged += 1
+        view = run.view_at[stay.transitional]
+        key = (stay.code, view.key, view.members)
+        other = before.setdefault(key, stay)
+        event = _differ(run, other.first, other.middle, stay.first, stay.middle)
+        if event < 0 and stay.next >= 0:
+            other = during.setdefault(key, stay)
+            event = _differ(run, other.middle, other.last, stay.middle, stay.last)
+        if event >= 0:
+            what = f"member {run.life_member[other.life]} and member {run.life_member[stay.life]} differ in "
+            what += f"{run.named(int(run.units.events[event]))} around the same transitional view"
+            return broken(what, run.rows(run.units.event_row[event], stay.transitional))
+    return holds(judged)
+
+
+def _differ(run: Run, a: int, b: int, c: int, d: int) -> int:
+    """The first event of one slice whose unit the other has not, either way; -1: the same sets."""
+    events = run.units.events
+    one, two = events[a:b], events[c:d]
+    if np.array_equal(one, two):
+        return -1
+    for start, mine, theirs in ((a, one, two), (c, two, one)):
+        lacking = np.flatnonzero(~np.isin(mine, theirs))
+        if len(lacking):
+            return int(start + lacking[0])
+    return -1
+
+
+def s14(run: Run) -> Finding:
+    c, rows, units = run.columns, run.originates, run.units
+    counter, end = c["counter"][rows], c["counter"][rows] + c["count"][rows].astype(np.int64)
+    cuts, unit_cuts = run.cuts(rows), run.cuts(units.originate_row)
+    carry = "carry" in run.header.options.values()  # tickets live on: then a later view will do
+    judged = int(c["count"][rows].sum())
+    for life in range(run.lives):
+        a, b = cuts[life], cuts[life + 1]
+        left: Array = np.flatnonzero(counter[a + 1 : b] > end[a : max(a, b - 1)])
+        if len(left):
+            what = f"member {run.life_member[life]} left out a message it had accepted"
+            return broken(what, run.rows(rows[a + left[0]], rows[a + left[0] + 1]), judged)
+    last = {(stay.life, stay.code): stay for stay in run.stays if stay.next >= 0}
+    for stay in last.values():
+        mine = units.of_originate[unit_cuts[stay.life] : unit_cuts[stay.life + 1]]
+        mine = mine[(units.owner[mine] == stay.life) & (run.origin_view[mine] == stay.code)]
+        if not len(mine):
+            continue
+        if carry:
+            lacking = mine[run.positions(stay.life)[mine] < 0]
+        else:
+            lacking = mine[~_delivered(run, [stay])[mine]]
+        if len(lacking):
+            what = (
+                f"member {run.life_member[stay.life]} went on without delivering its own {run.named(int(lacking[0]))}"
+            )
+            return broken(what, run.rows(units.origin[lacking[0]], stay.next), judged)
+    return holds(judged)
+
+
+def _delivered(run: Run, stays: list[Stay]) -> Array:
+    """Which units are delivered in these stays."""
+    out = np.zeros(len(run.units.owner), bool)
+    for stay in stays:
+        out[run.units.events[stay.first : stay.last]] = True
+    return out
+
+
+def s20(run: Run) -> Finding:
+    service = run.columns["service"][run.units.event_row]
+    recorded = Level[run.header.level.upper()] >= Level.FULL
+    judged, absent = 0, set()
+    for code, stays in run.by_view.items():
+        if code == 0:
+            continue
+        for members, first, middle in _parts(run, stays):
+            safe = np.flatnonzero(service[first:middle] == Service.SAFE) + first
+            if not len(safe):
+                continue
+            judged += len(safe)
+            for member in sorted(members):
+                if member not in run.life_member:
+                    absent.add(member)
+                    continue
+                found = _went_without(run, stays, member, safe) or (_received(run, member, safe) if recorded else None)
+                if found:
+                    return found
+    if absent:
+        return cannot_judge(f"the trace of member {min(absent)} is not there")
+    if judged and not recorded and not run.header.live:
+        return cannot_judge("what was received was not recorded; deliveries and views are as promised")
+    return holds(judged)
+
+
+def _parts(run: Run, stays: list[Stay]) -> list[tuple[frozenset[int], int, int]]:
+    """(who must have it, slice of events) for the regular and the transitional part of each stay."""
+    out = []
+    for stay in stays:
+        out.append((run.view_at[stay.view].members, stay.first, stay.middle))
+        if stay.transitional >= 0:
+            out.append((run.view_at[stay.transitional].members, stay.middle, stay.last))
+    return out
+
+
+def _went_without(run: Run, stays: list[Stay], member: int, safe: Array) -> Finding | None:
+    """A member of the view that never installed it, or that went on without a safe message."""
+    events, rows = run.units.events, run.units.event_row
+    theirs = [stay for stay in stays if run.life_member[stay.life] == member]
+    if not theirs:
+        what = f"{run.named(int(events[safe[0]]))} was delivered as safe but member {member} never installed the view"
+        return broken(what, run.rows(rows[safe[0]]))
+    for stay in theirs:
+        if stay.next < 0:
+            continue
+        lacking = safe[~_delivered(run, [stay])[events[safe]]]
+        if len(lacking):
+            what = f"{run.named(int(events[lacking[0]]))} was delivered as safe but member {member} went on without it"
+            return broken(what, run.rows(stay.view, rows[lacking[0]], stay.next))
+    return None
+
+
+def _received(run: Run, member: int, safe: Array) -> Finding | None:
+    """Whether a member had received each safe message when it was delivered."""
+    events, rows, time = run.units.events, run.units.event_row, run.columns["time_ns"]
+    when = _receptions(run, member)[events[safe]]
+    late = when == np.iinfo(np.int64).max
+    if not run.header.live:
+        late |= when > time[rows[safe]]
+    bad = np.flatnonzero(late)
+    if not len(bad):
+        return None
+    row = int(rows[safe[bad[0]]])
+    what = f"member {run.member_of(row)} delivered {run.named(int(events[safe[bad[0]]]))} as safe before member "
+    return broken(f"{what}{member} had received it", run.rows(row))
+
+
+def _receptions(run: Run, member: int) -> Array:
+    """The time at which a member first received each unit; the largest number: never."""
+    cache: dict[int, Array] = run.__dict__.setdefault("_reception_times", {})
+    if member not in cache:
+        c, units = run.columns, run.units
+        rows = run.of(Kind.RECEIVE)
+        rows = rows[c["member"][rows] == member]
+        owner = run.owners(rows)
+        count = c["count"][rows].astype(np.int64)
+        out = np.full(len(units.owner), np.iinfo(np.int64).max)
+        first = c["counter"][rows]
+        time = c["time_ns"][rows]
+        if not units.exact:
+            step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+            owner, first, time = np.repeat(owner, count), np.repeat(first, count) + step, np.repeat(time, count)
+        unit = _unit_of(run, owner, first)
+        known = unit >= 0
+        np.minimum.at(out, unit[known], time[known])
+        cache[member] = out
+    return cache[member]
+
+
+def _unit_of(run: Run, owner: Array, counter: Array) -> Array:
+    """The unit with that owner and counter; -1: none.  Units are sorted by both."""
+    units = run.units
+    if not len(units.owner) or not len(owner):
+        return np.full(len(owner), -1, np.int64)
+    largest = int(max(units.counter.max(), counter.max())) + 1
+    if largest > 2**62 // (int(max(units.owner.max(), owner.max())) + 2):
+        known = {pair: k for k, pair in enumerate(zip(units.owner.tolist(), units.counter.tolist(), strict=True))}
+        return np.array([known.get(pair, -1) for pair in zip(owner.tolist(), counter.tolist(), strict=True)], np.int64)
+    keys, wanted = units.owner * largest + units.counter, owner * largest + counter
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, place, -1)

@@ -102,6 +102,7 @@ class Membership:
         self._visited: Nanoseconds | None = None  # when the last regular token of this ring came
         self._beyond: dict[MemberId, ViewId] = {}  # newer views that members named while one is being formed
         self._rows_seen: dict[MemberId, PackedRows] = {}
+        self._young = False  # installed here, perhaps not yet everywhere: no choice moves us before the next token
         self._other_timeout: dict[MemberId, tuple[Incarnation, Nanoseconds]] = {}
         self._clone: Incarnation | None = None
         self._waiting = ""  # the wait that runs, in words
@@ -245,6 +246,9 @@ class Membership:
             self._measure(now, now - self._visited)
         self._visited = now
         self._expect_token(now)
+        if self._young and self.state is State.OPERATIONAL:
+            self._young = False
+            self._decide(now)
         return self._end(now)
 
     def pass_token(self, now: Nanoseconds, to: MemberId, packet: Packet, ring_id: ViewId, number: int) -> list[Action]:
@@ -281,6 +285,7 @@ class Membership:
         self.view, self.members, self.incarnations = self.new_ring, self.new_members, self.new_incarnations
         self.new_ring, self.new_members, self.new_incarnations = None, (), {}
         self.frozen = False
+        self._young = not self.direct and len(self.members) > 1
         self._recompute(now)
         beyond, self._beyond = self._beyond, {}
         self._decide(now)
@@ -448,7 +453,7 @@ class Membership:
         self._out.append(Note("gather", {"cause": str(cause)}))
         self.state = State.GATHER
         self.new_ring, self.new_members, self.new_incarnations = None, (), {}
-        self._pending, self._visited = None, None
+        self._pending, self._visited, self._young = None, None, False
         self._beyond.clear()
         self.ballot.void()
         self.handover.give_up()
@@ -463,7 +468,7 @@ class Membership:
         """The table or the own row changed, or a wait may be over."""
         if self.state is State.GATHER:
             self._propose(now)
-        elif self.state is State.OPERATIONAL:
+        elif self.state is State.OPERATIONAL and not self._young:
             self._stay_or_go(now)
 
     def _stay_or_go(self, now: Nanoseconds) -> None:

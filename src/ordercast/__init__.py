@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         TraceError,
         UsageError,
     )
-    from ordercast.live.group import Group, Receipt, join
+    from ordercast.live.group import Group, Receipt
+    from ordercast.live.join import join
     from ordercast.types import Batch, Cause, MemberId, Message, MessageId, Service, View, ViewId, ViewKind
     from ordercast.version import __version__
 
 _HOME = {
-    **dict.fromkeys(("Group", "Receipt", "join"), "ordercast.live.group"),
+    **dict.fromkeys(("Group", "Receipt"), "ordercast.live.group"),
+    "join": "ordercast.live.join",
     **dict.fromkeys(
         ("Batch", "Cause", "MemberId", "Message", "MessageId", "Service", "View", "ViewId", "ViewKind"),
         "ordercast.types",

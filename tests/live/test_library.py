@@ -249,3 +249,68 @@ def test_cancelled_senders_have_sent_nothing() -> None:
             assert first.status()["layers"]["framing"]["submitted"] == before
 
     run(work())
+
+
+def test_process_groups() -> None:
+    async def member(group: ordercast.Group) -> list[Any]:
+        log: list[Any] = []
+        async with group:
+            while group.view is None or len(group.view.members) < 3:
+                await asyncio.sleep(0.01)
+            reader = asyncio.create_task(read(group, log))
+            if group.me != 3:
+                await group.join_group("chat")
+                assert group.groups == {"chat"}
+                await group.join_group("chat")
+            await group.send(b"ready")
+            while sum(entry[1] == b"ready" for entry in log) < 3:
+                await asyncio.sleep(0.01)
+            receipt = await group.send(b"to chat from %d" % group.me, groups=["chat"])
+            if group.me == 3:
+                with pytest.raises(ValueError, match="in none of them"):
+                    await group.delivered(receipt)
+            await group.send(b"done")
+            while sum(entry[1] == b"done" for entry in log) < 3:
+                await asyncio.sleep(0.01)
+            if group.me == 1:
+                with pytest.raises(ValueError, match="groups"):
+                    await group.send(b"x", groups=["y" * 100])
+                await group.leave_group("chat")
+                assert group.groups == frozenset()
+            await group.send(b"end")
+            while sum(entry[1] == b"end" for entry in log) < 3:
+                await asyncio.sleep(0.01)
+            reader.cancel()
+        return [entry for entry in log if entry[1] not in (b"ready", b"done", b"end")]
+
+    async def read(group: ordercast.Group, log: list[Any]) -> None:
+        async for event in group:
+            if isinstance(event, ordercast.Message):
+                log.append(("message", event.data))
+            elif isinstance(event, ordercast.GroupView):
+                log.append((event.group, event.members))
+
+    async def work() -> None:
+        port, *ports = free_ports(4)
+        members = {k: f"127.0.0.1:{at}" for k, at in enumerate(ports, 1)}
+        words: dict[str, Any] = {"members": members, "port": port, "protocol": "totem", "insecure": True}
+        groups = [ordercast.join(f"groups-{port}", me=k, **words) for k in members]
+        logs = await asyncio.gather(*map(member, groups))
+        messages = [[data for kind, data in log if kind == "message"] for log in logs]
+        assert messages[0] == messages[1] and messages[2] == []
+        assert sorted(messages[0]) == [b"to chat from %d" % k for k in (1, 2, 3)]
+        views = [[members for kind, members in log if kind == "chat"] for log in logs]
+        assert (1, 2) in views[0] and (1, 2) in views[1] and views[2] == []
+        assert views[0][-1] == views[1][-1] == (2,)
+
+    run(work())
+
+
+def test_a_protocol_without_process_groups_says_so() -> None:
+    async def work() -> None:
+        (group,) = joined()
+        async with group:
+            with pytest.raises(ValueError, match="no process groups"):
+                await group.join_group("chat")
+
+    run(work())

@@ -16,7 +16,7 @@ import os
 import threading
 from array import array
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from heapq import heappop, heappush
 from pathlib import Path
 from types import TracebackType
@@ -24,12 +24,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast import config as configuration
 from ordercast.config import GroupConfig
 from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Refuse, Room, ViewChange
 from ordercast.errors import Closed, NotInView, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.live import build
+from ordercast.live.calls import refusal, service_of, to_bytes
 from ordercast.live.node import Node
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
@@ -48,6 +48,7 @@ class Receipt(Struct, frozen=True):
     id: MessageId
     service: Service
     count: int = 1  # of a batch: messages id.counter .. id.counter + count - 1
+    groups: tuple[str, ...] = ()  # the process groups it is addressed to; none: everybody
 
 
 class Group:
@@ -67,6 +68,8 @@ class Group:
         self._room: deque[asyncio.Future[None]] = deque()  # senders wait for room
         self._own = 0  # last own message delivered here
         self._deliveries: list[tuple[int, int, asyncio.Future[None]]] = []  # heap: wait for own message so-and-so
+        self._groups: set[str] = set()  # process groups this member is in
+        self._regrouping: list[tuple[str, bool, asyncio.Future[None]]] = []  # joins and leaves on their way
         self._in_view: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None  # done when Left came
         self._end: BaseException | None = None  # why nothing more can be sent
@@ -140,6 +143,11 @@ class Group:
                 waiter.set_exception(Closed("the group was left before the message was delivered"))
                 waiter.exception()  # it is no fault if nobody asks any more
         self._deliveries.clear()
+        for _, _, waiter in self._regrouping:
+            if not waiter.done():
+                waiter.set_exception(Closed("the group was left"))
+                waiter.exception()
+        self._regrouping.clear()
 
     def end_trace(self) -> None:
         """Write the trace's last row now; what follows is not part of the run."""
@@ -187,6 +195,8 @@ class Group:
     async def delivered(self, receipt: Receipt) -> None:
         """Wait until the message (of a batch: its last) has been delivered here: its place in the order is known."""
         self._check_here("delivered")
+        if receipt.groups and self._groups.isdisjoint(receipt.groups):
+            raise ValueError(f"the message is for {', '.join(receipt.groups)}, and this member is in none of them")
         last = receipt.id.counter + receipt.count - 1
         if last <= self._own:
             return
@@ -203,7 +213,7 @@ class Group:
         self._check_here("send")
         if isinstance(payloads, (str, bytes, bytearray, memoryview)):
             raise TypeError("send_batch: expected a list of messages; send takes a single one")
-        copies = [data if type(data) is bytes else _to_bytes(data) for data in payloads]
+        copies = [data if type(data) is bytes else to_bytes(data) for data in payloads]
         node = self._node
         assert node is not None
         if not copies:
@@ -213,7 +223,7 @@ class Group:
         if largest > limit:
             raise TooLarge(f"a message of {largest} bytes: expected at most {limit}")
         provides = node.info.provides
-        wanted = node.info.default_service if service is None else _service(service)
+        wanted = node.info.default_service if service is None else service_of(service)
         if wanted not in provides:
             words = ", ".join(s.word for s in provides)
             raise ValueError(f"service {wanted.word}: {node.info.name} provides {words}")
@@ -229,11 +239,11 @@ class Group:
         if type(answer) is Accepted:
             identity = node.identity
             first = MessageId(identity.me, identity.incarnation, answer.counter)
-            return Receipt(first, submission.service, answer.count)
+            return Receipt(first, submission.service, answer.count, submission.groups)
         if answer is None:
             raise self._end or Closed("the member stopped")
         assert type(answer) is Refuse
-        raise _refusal(answer.why, submission)
+        raise refusal(answer.why, submission)
 
     def _check_here(self, what: str) -> None:
         """This loop, this thread, this process, and still open."""
@@ -245,6 +255,46 @@ class Group:
             raise UsageError(f"{what}: called from another thread: use asyncio.run_coroutine_threadsafe with its loop")
         if self._end is not None and what == "send":
             raise self._end
+
+    # ----------------------------------------------------------------------------------------------- process groups
+
+    async def join_group(self, name: str) -> None:
+        """Join a process group: from its place in the order on, messages to it are delivered here."""
+        await self._regroup(name, True)
+
+    async def leave_group(self, name: str) -> None:
+        """Leave a process group."""
+        await self._regroup(name, False)
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """The process groups this member is in."""
+        return frozenset(self._groups)
+
+    async def _regroup(self, name: str, join: bool) -> None:
+        self._check_here("send")
+        if not isinstance(name, str):
+            raise TypeError(f"a group's name is a string, not {type(name).__name__}")
+        if (name in self._groups) is join:
+            return
+        assert self._node is not None
+        refused = self._node.regroup(name, join)
+        if refused is not None:
+            raise refusal(refused.why, Submission([], groups=(name,)))
+        waiter = asyncio.get_running_loop().create_future()
+        self._regrouping.append((name, join, waiter))
+        self._settle_groups()
+        await waiter
+
+    def _group_view(self, event: GroupView) -> None:
+        (self._groups.add if self.me in event.members else self._groups.discard)(event.group)
+        self._settle_groups()
+
+    def _settle_groups(self) -> None:
+        for name, join, waiter in self._regrouping:
+            if (name in self._groups) is join and not waiter.done():
+                waiter.set_result(None)
+        self._regrouping = [each for each in self._regrouping if not each[2].done()]
 
     # ---------------------------------------------------------------------------------------------------- receiving
 
@@ -266,6 +316,7 @@ class Group:
                     self._in_view.set_result(None)
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
+                self._group_view(event)  # type: ignore[arg-type]
             elif kind is Room:
                 self._wake_senders()
             elif kind is Left:
@@ -368,89 +419,3 @@ class Group:
         self._check_here("status")
         assert self._node is not None
         return self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
-
-
-def join(
-    group: str | None = None,
-    *,
-    me: MemberId,
-    members: int | Mapping[int, str] | Iterable[int] | None = None,
-    protocol: str | None = None,
-    port: int | None = None,
-    mode: str | None = None,
-    interface: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    timeout_ms: int | None = None,
-    datagram_bytes: int | None = None,
-    state_dir: str | Path | None = None,
-    insecure: bool = False,
-    config: str | Path | Mapping[str, Any] | GroupConfig | None = None,
-) -> Group:
-    """A group to enter with `async with`.
-
-    Either `config` names a group.toml (or is a dict of its shape), or the keywords say what it would: `members` is
-    a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  Without a `state_dir`
-    nothing is kept on disk.
-    """
-    if config is not None:
-        given = (group, members, protocol, port, mode, interface, options, timeout_ms, datagram_bytes, state_dir)
-        if any(value is not None for value in given):
-            raise UsageError("join: expected either config or the keywords that describe a group, not both")
-        if isinstance(config, GroupConfig):
-            checked = config
-        elif isinstance(config, Mapping):
-            checked = configuration.make(config, me)
-        else:
-            checked = configuration.load(config, me)
-        return Group(checked, me, folder=checked.state_path(me))
-    if group is None or members is None:
-        raise UsageError("join: expected a group's name and its members, or config")
-    base_port = configuration.PORT if port is None else port
-    net: dict[str, Any] = {"port": base_port}
-    data: dict[str, Any] = {"group": group, "insecure": insecure, "net": net, "trace": {"level": "off"}}
-    data["member"] = [{"id": id, "address": address} for id, address in _addresses(members, base_port).items()]
-    net |= {key: value for key, value in (("mode", mode), ("interface", interface)) if value is not None}
-    more = {"protocol": protocol, "timeout_ms": timeout_ms, "datagram_bytes": datagram_bytes}
-    data |= {key: value for key, value in more.items() if value is not None}
-    if options is not None:
-        data["options"] = dict(options)
-    if state_dir is not None:
-        data["state_dir"] = str(state_dir)
-    checked = configuration.make(data, me)
-    return Group(checked, me, folder=checked.state_path(me) if state_dir is not None else None)
-
-
-def _addresses(members: int | Mapping[int, str] | Iterable[int], port: int) -> dict[int, str]:
-    if isinstance(members, Mapping):
-        return dict(members)
-    ids = range(1, members + 1) if isinstance(members, int) else members
-    return {id: f"127.0.0.1:{port + id}" for id in ids}
-
-
-def _service(service: Service | str) -> Service:
-    if isinstance(service, Service):
-        return service
-    try:
-        return Service[str(service).upper()]
-    except KeyError:
-        words = ", ".join(s.word for s in Service)
-        raise ValueError(f"unknown service {service!r}: expected one of {words}") from None
-
-
-def _to_bytes(data: Any) -> bytes:
-    """A copy, so that a buffer changed later changes no message."""
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return bytes(data)
-    raise TypeError(f"a message is bytes, not {type(data).__name__}: encode it first")
-
-
-def _refusal(why: str, submission: Submission) -> Exception:
-    if why == "overloaded":
-        return Overloaded("the send queue is full: use `await send`, which waits")
-    if why == "closed":
-        return Closed("the group was left")
-    if why == "too large":
-        return TooLarge(f"a message of {max(map(len, submission.payloads))} bytes is above the limit")
-    if why == "not in view":
-        return NotInView("nothing can be sent before the first view")
-    return ValueError(f"not accepted: {why}")

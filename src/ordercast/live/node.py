@@ -147,24 +147,21 @@ class Node:
 
     def submit(self, submission: Submission) -> Accepted | Refuse | None:
         """Hand in messages: taken whole (their counters) or refused whole.  None: the core failed."""
-        now = _clock()
-        try:
-            actions = self.stack.submit(now, submission)
-        except Exception as why:
-            self._log(record.Submitted(now, submission.payloads, submission.service, submission.groups), None)
-            self._fail(why)
-            return None
-        if self._logs:
-            self._log(record.Submitted(now, submission.payloads, submission.service, submission.groups), actions)
+        actions = self._input(_submitted, self.stack.submit, submission)
         answer: Accepted | Refuse | None = None
         for action in actions:
             if type(action) is Refuse:
                 answer = action
             elif type(action) is Up and type(action.event) is Accepted:
                 answer = action.event
-        self._do(now, actions)
         self._hand_over()
         return answer
+
+    def regroup(self, group: str, join: bool) -> Refuse | None:
+        """Join or leave a process group, at a place of the order; a GroupView tells when."""
+        actions = self._input(record.Regrouped, self.stack.regroup, group, join)
+        self._hand_over()
+        return next((action for action in actions if type(action) is Refuse), None)
 
     def consumed(self, frames: int, size: int) -> None:
         """The application has read this much of what it was handed."""
@@ -202,7 +199,7 @@ class Node:
 
     # ------------------------------------------------------------------------------------------------------- inputs
 
-    def _input(self, kind: Callable[..., Any], call: Callable[..., list[Action]], *args: Any) -> None:
+    def _input(self, kind: Callable[..., Any], call: Callable[..., list[Action]], *args: Any) -> list[Action]:
         """One input of the core; the struct that records it has the same fields as the call has arguments."""
         now = _clock()
         try:
@@ -210,10 +207,11 @@ class Node:
         except Exception as why:
             self._log(kind(now, *args), None)
             self._fail(why)
-            return
+            return []
         if self._logs:
             self._log(kind(now, *args), actions)
         self._do(now, actions)
+        return actions
 
     def _log(self, entry: Any, actions: list[Action] | None) -> None:
         if self._logs and self.recorder is not None:
@@ -457,3 +455,7 @@ class Node:
             "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
             "layers": layers,
         }
+
+
+def _submitted(now: Nanoseconds, submission: Submission) -> record.Submitted:
+    return record.Submitted(now, submission.payloads, submission.service, submission.groups)

@@ -1,0 +1,70 @@
+"""`ordercast.join`: from keywords or a configuration to a group that can be entered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ordercast import config as configuration
+from ordercast.config import GroupConfig
+from ordercast.errors import UsageError
+from ordercast.live.group import Group
+from ordercast.types import MemberId
+
+
+def join(
+    group: str | None = None,
+    *,
+    me: MemberId,
+    members: int | Mapping[int, str] | Iterable[int] | None = None,
+    protocol: str | None = None,
+    port: int | None = None,
+    mode: str | None = None,
+    interface: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    timeout_ms: int | None = None,
+    datagram_bytes: int | None = None,
+    state_dir: str | Path | None = None,
+    insecure: bool = False,
+    config: str | Path | Mapping[str, Any] | GroupConfig | None = None,
+) -> Group:
+    """A group to enter with `async with`.
+
+    Either `config` names a group.toml (or is a dict of its shape), or the keywords say what it would: `members` is
+    a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  Without a `state_dir`
+    nothing is kept on disk.
+    """
+    if config is not None:
+        given = (group, members, protocol, port, mode, interface, options, timeout_ms, datagram_bytes, state_dir)
+        if any(value is not None for value in given):
+            raise UsageError("join: expected either config or the keywords that describe a group, not both")
+        if isinstance(config, GroupConfig):
+            checked = config
+        elif isinstance(config, Mapping):
+            checked = configuration.make(config, me)
+        else:
+            checked = configuration.load(config, me)
+        return Group(checked, me, folder=checked.state_path(me))
+    if group is None or members is None:
+        raise UsageError("join: expected a group's name and its members, or config")
+    base_port = configuration.PORT if port is None else port
+    net: dict[str, Any] = {"port": base_port}
+    data: dict[str, Any] = {"group": group, "insecure": insecure, "net": net, "trace": {"level": "off"}}
+    data["member"] = [{"id": id, "address": address} for id, address in _addresses(members, base_port).items()]
+    net |= {key: value for key, value in (("mode", mode), ("interface", interface)) if value is not None}
+    more = {"protocol": protocol, "timeout_ms": timeout_ms, "datagram_bytes": datagram_bytes}
+    data |= {key: value for key, value in more.items() if value is not None}
+    if options is not None:
+        data["options"] = dict(options)
+    if state_dir is not None:
+        data["state_dir"] = str(state_dir)
+    checked = configuration.make(data, me)
+    return Group(checked, me, folder=checked.state_path(me) if state_dir is not None else None)
+
+
+def _addresses(members: int | Mapping[int, str] | Iterable[int], port: int) -> dict[int, str]:
+    if isinstance(members, Mapping):
+        return dict(members)
+    ids = range(1, members + 1) if isinstance(members, int) else members
+    return {id: f"127.0.0.1:{port + id}" for id in ids}

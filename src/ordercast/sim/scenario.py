@@ -323,7 +323,7 @@ def _sentence(text: str) -> str:
     what = what.replace("`", "")
     unknown = re.match(r"Object contains unknown field (\S+)", what)
     if unknown:
-        near = difflib.get_close_matches(unknown[1], _KEYS, 1)
+        near = difflib.get_close_matches(unknown[1], [key for key in _KEYS if key != unknown[1]], 1)
         what = f"unknown key {unknown[1]!r}" + (f"; did you mean {near[0]}?" if near else "")
     if "missing required field" in what:
         what = what.replace("Object missing required field", "expected the key")

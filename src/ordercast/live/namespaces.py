@@ -16,6 +16,7 @@ from msgspec import Struct
 from ordercast.errors import RunError
 
 SUBNET = "10.77.0"
+INTERFACE = "eth0"  # of every host
 
 
 class Host(Struct, frozen=True):
@@ -64,13 +65,13 @@ def bridge(count: int, mtu: int) -> Iterator[list[Host]]:
             _ip("netns", "add", host.name)
             made.append(host.name)
             _ip(*inside, "link", "add", f"p{k}", "mtu", str(mtu), "type", "veth",
-                "peer", "name", "eth0", "mtu", str(mtu), "netns", host.name)  # fmt: skip
+                "peer", "name", INTERFACE, "mtu", str(mtu), "netns", host.name)  # fmt: skip
             _ip(*inside, "link", "set", f"p{k}", "master", "br0", "up")
             own = ("-n", host.name)
-            _ip(*own, "address", "add", f"{host.address}/24", "dev", "eth0")
-            _ip(*own, "link", "set", "eth0", "up")
+            _ip(*own, "address", "add", f"{host.address}/24", "dev", INTERFACE)
+            _ip(*own, "link", "set", INTERFACE, "up")
             _ip(*own, "link", "set", "lo", "up")
-            _ip(*own, "route", "add", "224.0.0.0/4", "dev", "eth0")
+            _ip(*own, "route", "add", "224.0.0.0/4", "dev", INTERFACE)
             hosts.append(host)
         yield hosts
     finally:

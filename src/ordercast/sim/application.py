@@ -113,7 +113,9 @@ class Application:
             self.blocked = True
         elif why in ("too large", "service", "empty"):
             self.accepted()
-        elif why != "closed":
+        elif why == "closed":
+            self.blocked = True  # for the rest of this life
+        else:
             self.blocked = True
             self.world.later(self.world.time + self.world.timeout_ns // 4, self._retry, self.host.incarnation, 0)
 

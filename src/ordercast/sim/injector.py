@@ -176,6 +176,7 @@ class Injector:
             if not getattr(running.fault, "lasting", False):
                 self._finish(running)
         self.healed_at = world.time
+        world.lose_stragglers()
         for host in world.hosts:
             host.traps.clear()
             world.refresh(host)
@@ -221,7 +222,7 @@ class Injector:
         self.stable = True
         if self.healed_at is None and world.scenario.faults:
             self.healed_at = world.time
-        delay = max(medium.bound for medium in world.media)
+        delay = world.delay_ns
         world.log.event(world.time, world.time, Kind.STABLE, members=core, delay_ns=delay)
 
     # ---------------------------------------------------------------------------------------------------------- links

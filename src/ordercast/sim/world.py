@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any
 
@@ -809,6 +809,19 @@ class World:
             self.later(time, self.arrive, host, datagram)
         else:
             self.later(time, self.arrive_all, (host,), datagram)
+
+    @property
+    def delay_ns(self) -> int:
+        """The longest usual delay of one hop: the d of the promises."""
+        return max(medium.bound for medium in self.media)
+
+    def lose_stragglers(self) -> None:
+        """What faults have put off beyond the usual delay is lost: from now on every datagram comes in time."""
+        limit, arrivals = self.time + self.delay_ns, (self.arrive_all, self.arrive)
+        kept = [event for event in self.queue if event[0] <= limit or event[2] not in arrivals]
+        self.drops["straggler"] += len(self.queue) - len(kept)
+        self.queue[:] = kept
+        heapify(self.queue)
 
     # ------------------------------------------------------------------------------------------------------------ wire
 

@@ -68,7 +68,7 @@ class Recorder:
         self.position = 0  # messages delivered
         self.view: tuple[int | None, int | None, int | None] = (None, None, None)
         self._originating: _Pieces | None = None
-        self._receiving: dict[tuple[int, int], _Pieces] = {}
+        self._receiving: dict[tuple[int, int, int], _Pieces] = {}
         self._append = sink.append
         self._fast: Callable[..., None] | None = getattr(sink, "deliver", None)  # the commonest row, without a Row
         self._rows: dict[type, Callable[[int, int, Any], None]] = {}
@@ -202,10 +202,10 @@ class Recorder:
         if frame.parts == 1:
             digest = frame_digest(frame.lengths, frame.data)
         else:  # a message counts as received with the last missing one of its fragments
-            key = (frame.sender, frame.incarnation)
+            key = (frame.sender, frame.incarnation, frame.counter)  # fragments of several may come mixed
             pieces = self._receiving.get(key)
-            if pieces is None or pieces.counter != frame.counter:
-                pieces = self._receiving[key] = _Pieces(False, frame.counter)
+            if pieces is None:
+                pieces = self._receiving[key] = _Pieces(False)
             if not pieces.complete(frame):
                 return
             del self._receiving[key]
@@ -307,10 +307,10 @@ _LAUNCHER = frozenset((Kind.START, Kind.CRASH, Kind.PAUSE, Kind.RESUME, Kind.FAU
 class _Pieces:
     """The fragments of one message on their way to one row."""
 
-    __slots__ = ("counter", "data", "digest", "early", "keep", "next")
+    __slots__ = ("data", "digest", "early", "keep", "next")
 
-    def __init__(self, keep: bool, counter: int = 0) -> None:
-        self.keep, self.counter = keep, counter
+    def __init__(self, keep: bool) -> None:
+        self.keep = keep
         self.digest = MessageDigest()
         self.data: list[bytes] = []
         self.next = 0

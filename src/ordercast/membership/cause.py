@@ -5,6 +5,7 @@ The first cause of a member's Gather counts, and Joins carry it, so that those w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -57,7 +58,11 @@ def moved_on(q: MemberId, what: str) -> Cause:
     return Cause("departure", q, "", what)
 
 
-def choice(members: tuple[MemberId, ...], chosen: tuple[MemberId, ...], rows: dict[MemberId, Row]) -> Cause:
+def hint(q: MemberId) -> Cause:
+    return Cause("crash hint", q, "", "its port answered that nobody is there")
+
+
+def choice(members: tuple[MemberId, ...], chosen: tuple[MemberId, ...], rows: Mapping[MemberId, Row]) -> Cause:
     """The table gives another view: a merge if it brings members, a broken link or a leave if it takes some."""
     lost = [q for q in members if q not in chosen]
     new = [q for q in chosen if q not in members]

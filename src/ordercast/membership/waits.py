@@ -17,8 +17,12 @@ Beyond the rule of the five sentences:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ordercast.contract import Action, Note
 from ordercast.membership.choose import NO_VIEW, Rows, linked
 from ordercast.membership.evidence import Evidence
+from ordercast.membership.sight import Sight
 from ordercast.membership.timers import Times
 from ordercast.types import MemberId, Nanoseconds
 
@@ -63,3 +67,45 @@ def beginning(
     if now - started >= times.settle or len(chosen) == len(configured):
         return False
     return all(rows[q].view == NO_VIEW for q in chosen)
+
+
+class Patience:
+    """Decides whether it is too early for a choice; remembers which wait runs, and since when rows may rest."""
+
+    __slots__ = ("_direct", "_resting", "_say", "_sight", "_started", "_times", "words")
+
+    def __init__(self, sight: Sight, times: Times, direct: bool, say: Callable[[Action], None]) -> None:
+        self._sight, self._times, self._direct, self._say = sight, times, direct, say
+        self._started: Nanoseconds = 0
+        self._resting: Nanoseconds | None = None
+        self.words = ""  # of the wait that runs
+
+    def start(self, now: Nanoseconds) -> None:
+        self._started = now
+
+    def over(self) -> None:
+        """The choice is what it should be: no wait runs."""
+        self.words, self._resting = "", None
+
+    def too_early(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> bool:
+        before, self.words = self.words, self._reason(now, rows, chosen)
+        if not self.words:
+            self._resting = None
+        elif self.words != before:
+            self._say(Note("waited", {"words": self.words}))
+        return bool(self.words)
+
+    def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
+        sight, times = self._sight, self._times
+        q = unknown_link(now, sight.me, rows, sight.evidence, times, self._direct)
+        if q is not None:
+            return f"for the link with member {q} to settle"
+        if beginning(now, rows, chosen, sight.configured, self._started, times):
+            return "for the others to start"
+        q = left_out(now, rows, chosen, max(sight.table.moved, sight.table.shown), times, self._direct)
+        if q is None:
+            return ""
+        self._resting = now if self._resting is None else self._resting
+        if now - self._resting > times.timeout:
+            return ""
+        return f"for rows to rest before member {q} is left out"

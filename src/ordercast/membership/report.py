@@ -1,0 +1,53 @@
+"""Status of the membership in plain words: what it holds, whom it hears, what it waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ordercast.membership.automaton import State
+from ordercast.membership.choose import NO_VIEW
+
+if TYPE_CHECKING:
+    from ordercast.membership.member import Membership
+
+
+def status(m: Membership) -> dict[str, Any]:
+    """State, view, T_loss, who hears whom, strikes and probations, refused members, and what it waits for."""
+    evidence, table = m.sight.evidence, m.sight.table
+    return {
+        "state": m.state.value,
+        "view": str(m.view) if m.view != NO_VIEW else None,
+        "members": list(m.members),
+        "forming": list(m.new_members),
+        "cause": str(m.cause),
+        "t_loss_ns": m.t_loss,
+        "hears": sorted(table.own.hears),
+        "rows": {q: sorted(row.hears) for q, row in sorted(table.rows.items())},
+        "strikes": {q: link.strikes for q, link in sorted(evidence.links.items()) if link.strikes},
+        "probation_ns": {q: evidence.probation_ns(q) for q in sorted(evidence.links) if evidence.probation_ns(q)},
+        "other_timeout_ns": {q: timeout for q, (_, timeout) in sorted(m.sight.other_timeout.items())},
+        "clone": m.sight.clone,
+        "storage_error": m.number.error or None,
+        "waits": words(m),
+    }
+
+
+def words(m: Membership) -> str:
+    """What this member waits for."""
+    if m.number.error:
+        return f"for its storage, which says: {m.number.error}"
+    match m.state:
+        case State.PARTED:
+            return "for nothing: it left"
+        case State.GATHER if m.pending is not None:
+            return f"for ring number {m.pending.ring_id.seq} to be stored"
+        case State.GATHER if m.ballot.proposal:
+            missing = m.ballot.dissenters()
+            if missing:
+                return "for members " + ", ".join(map(str, missing)) + " to agree"
+            return f"for the commit token of member {m.ballot.proposal[0]}"
+        case State.COMMIT:
+            return f"for the commit token of ring {m.new_ring}"
+        case State.RECOVERY:
+            return f"for recovery in ring {m.new_ring}"
+    return m.patience.words or "for nothing"

@@ -1,0 +1,156 @@
+"""What one member sees of the others: links, rows, lives and rotations, kept together and up to date.
+
+Everything that comes from a peer passes here first: is it to be believed at all (`admit`), is it a new life, which link
+does it prove, which rows does it bring.  Out of it comes the own row; what is to be done about it is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ordercast.contract import Action, Note
+from ordercast.membership.choose import Row
+from ordercast.membership.evidence import Evidence
+from ordercast.membership.packets import PackedRows
+from ordercast.membership.table import NOBODY, Table, unpack
+from ordercast.membership.tuning import Tuning
+from ordercast.types import Identity, Incarnation, MemberId, Nanoseconds, Peer, ViewId
+
+
+class Sight:
+    """Evidence, table and tuning of one member.  `say` takes notes; `reborn` hears of every new life of a member."""
+
+    __slots__ = (
+        "_rows_seen", "_say", "clone", "configured", "evidence", "incarnation", "me", "other_timeout", "reborn",
+        "ring_seq", "table", "tuning",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        identity: Identity,
+        timeout_ns: Nanoseconds,
+        probation_max_ns: Nanoseconds,
+        say: Callable[[Action], None],
+        reborn: Callable[[MemberId], None],
+    ) -> None:
+        self.me, self.incarnation = identity.me, identity.incarnation
+        self.configured = frozenset(identity.members) | {identity.me}
+        self.evidence = Evidence(timeout_ns, probation_max_ns)
+        self.tuning = Tuning(timeout_ns)
+        self.table = Table(self.me, self.incarnation, self.configured, 0)
+        self.other_timeout: dict[MemberId, tuple[Incarnation, Nanoseconds]] = {}  # refused: they use another T
+        self.clone: Incarnation | None = None  # a later life of my own id
+        self.ring_seq = 0  # highest ring number in any row
+        self.reborn = reborn
+        self._say = say
+        self._rows_seen: dict[MemberId, PackedRows] = {}
+
+    def start(self, now: Nanoseconds) -> None:
+        self.table.moved = self.table.shown = now
+        self.tuning.start(now)
+
+    # --------------------------------------------------------------------------------------------------------- links
+
+    def admit(self, peer: Peer) -> bool:
+        """Is a packet of this peer to be believed?  Not of strangers, former lives, clones, users of another T."""
+        q, incarnation = peer.id, peer.incarnation
+        if q not in self.configured or self.evidence.stale(q, incarnation):
+            return False
+        if q == self.me:
+            if incarnation > self.incarnation and incarnation != self.clone:
+                self.clone = incarnation
+                self._say(Note("clone", {"incarnation": incarnation}))
+            return False
+        return self.other_timeout.get(q, (None, 0))[0] != incarnation
+
+    def hear(self, now: Nanoseconds, peer: Peer) -> Nanoseconds:
+        """A packet came straight from `peer`.  How long it had been silent (0 for the first packet)."""
+        q = peer.id
+        self.learn(now, q, peer.incarnation)
+        link = self.evidence.links[q]
+        before, since = link.heard, link.since
+        self.evidence.packet(now, q)
+        if link.since != since and self.evidence.on_probation(now, q):
+            self._note_probation(q)
+        return 0 if before is None else now - before
+
+    def learn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+        if self.evidence.learn(now, q, incarnation):
+            self.table.void(now, q, incarnation)
+            self._rows_seen.pop(q, None)
+            self.reborn(q)
+
+    def refuse(self, peer: Peer, timeout_ns: Nanoseconds) -> None:
+        """It uses another T: its packets are no evidence, and status names it."""
+        self.other_timeout[peer.id] = (peer.incarnation, timeout_ns)
+        self.evidence.forget(peer.id)
+        self._say(Note("other_timeout", {"member": peer.id, "timeout_ns": timeout_ns}))
+
+    def strike(self, now: Nanoseconds, q: MemberId, why: str) -> None:
+        self.evidence.strike(now, q)
+        self._note_strike(q, why)
+
+    def hears(self, q: MemberId) -> bool:
+        link = self.evidence.links.get(q)
+        return link is not None and link.hears
+
+    def silent_longest(self, members: tuple[MemberId, ...]) -> tuple[MemberId, Nanoseconds]:
+        """Of these, the one not heard for longest, and when it was."""
+        links = self.evidence.links
+        heard = {q: links[q].heard or 0 for q in members if q != self.me}
+        q = min(heard, key=lambda q: (heard[q], q))
+        return q, heard[q]
+
+    # ---------------------------------------------------------------------------------------------------------- rows
+
+    def recompute(self, now: Nanoseconds, view: ViewId, working: bool, ill: bool) -> bool:
+        """Bring the own row up to date; `ill`: say that I am gone.  True if it changed."""
+        self.evidence.hear_ns = self.tuning.loss_ns
+        gone = {q for q, row in self.table.rows.items() if not row.hears}
+        for q in self.evidence.recompute(now, gone):
+            self._note_strike(q, "silence")
+        hears = NOBODY if ill else self.evidence.hears() | {self.me}
+        return self.table.write(now, view, working, hears)
+
+    def absorb(self, now: Nanoseconds, peer: Peer, packed: PackedRows) -> list[Row]:
+        """Take the rows of a packet; those that are news."""
+        if self._rows_seen.get(peer.id) == packed:
+            return []
+        self._rows_seen[peer.id] = packed
+        news = []
+        for row in unpack(packed):
+            if row.id not in self.configured or self.evidence.stale(row.id, row.incarnation):
+                continue
+            if row.id != self.me:
+                self.learn(now, row.id, row.incarnation)
+            if self.table.take(now, row):
+                self.ring_seq = max(self.ring_seq, row.view.seq)
+                news.append(row)
+                if row.id == self.me:
+                    self._say(Note("contradiction", {"by": peer.id}))
+        return news
+
+    # -------------------------------------------------------------------------------------------------------- tuning
+
+    def measure(self, now: Nanoseconds, rotation_ns: Nanoseconds) -> None:
+        """A token rotation (direct links: a silence that ended) took so long."""
+        if self.tuning.observe(now, rotation_ns):
+            self._note_loss()
+
+    def tick(self, now: Nanoseconds) -> None:
+        if self.tuning.tick(now):
+            self._note_loss()
+
+    # --------------------------------------------------------------------------------------------------------- notes
+
+    def _note_loss(self) -> None:
+        self._say(Note("t_loss", {"ns": self.tuning.loss_ns}))
+
+    def _note_strike(self, q: MemberId, why: str) -> None:
+        self._say(Note("strike", {"member": q, "strikes": self.evidence.links[q].strikes, "why": why}))
+        if self.evidence.probation_ns(q):
+            self._note_probation(q)
+
+    def _note_probation(self, q: MemberId) -> None:
+        until = self.evidence.links[q].since + self.evidence.probation_ns(q)
+        self._say(Note("probation", {"member": q, "until": until}))

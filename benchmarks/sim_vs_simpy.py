@@ -1,0 +1,134 @@
+"""How fast the simulator is: datagrams received per second of computing, beside a SimPy program.
+
+One simulated token_site group with its whole stack, tracing off; and a SimPy program that receives the same datagrams
+at the same times and does nothing with them: one process and one Store per member, and a network that puts each
+datagram, an event of its own, into its receiver's Store at its time.  Both run in turn, several times, in one process,
+timed by its own processor time; the best of each counts, since neighbours on the machine only ever add.
+Prints one JSON object: both rates, their ratio, and the functions with the largest shares of our time (sampled).
+
+    python benchmarks/sim_vs_simpy.py [--protocol token_site] [--members 5] [--messages 3000] [--rounds 7]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import simpy
+
+import ordercast
+from ordercast.sim.scenario import Scenario
+from ordercast.sim.world import World
+
+HOME = str(Path(ordercast.__file__).parent) + "/"
+SAMPLE_S = 0.001
+
+
+def arrivals(scenario: Scenario) -> list[tuple[int, int]]:
+    """(time, member) of every datagram the run receives."""
+    world = World(scenario, level="off")
+    out: list[tuple[int, int]] = []
+    receive = world.arrive_all
+
+    def listen(hosts: tuple[Any, ...], datagram: Any) -> None:
+        out.extend((world.time, host.id) for host in hosts)
+        receive(hosts, datagram)
+
+    world.arrive_all = listen  # type: ignore[method-assign]
+    outcome = world.run()
+    assert len(out) == outcome.datagrams
+    return out
+
+
+def ours(scenario: Scenario) -> tuple[int, float]:
+    """Datagrams received, seconds of processor time."""
+    world = World(scenario, level="off")
+    began = time.process_time()
+    outcome = world.run()
+    return outcome.datagrams, time.process_time() - began
+
+
+def theirs(datagrams: list[tuple[int, int]], members: int) -> tuple[int, float]:
+    """The same datagrams at the same times in SimPy."""
+    env = simpy.Environment()
+    stores = {member: simpy.Store(env) for member in range(1, members + 1)}
+    received = dict.fromkeys(stores, 0)
+
+    def member(id: int) -> Any:
+        store = stores[id]
+        while True:
+            yield store.get()
+            received[id] += 1
+
+    def network() -> Any:
+        for at, to in datagrams:
+            yield env.timeout(at - env.now)
+            stores[to].put(at)
+
+    for id in stores:
+        env.process(member(id))
+    env.process(network())
+    began = time.process_time()
+    env.run()
+    took = time.process_time() - began
+    assert sum(received.values()) == len(datagrams)
+    return len(datagrams), took
+
+
+def profile(scenario: Scenario) -> dict[str, float]:
+    """The five functions in which the processor was found most often, in percent."""
+    found: Counter[str] = Counter()
+
+    def look(number: int, frame: FrameType | None) -> None:
+        if frame is not None:
+            place = frame.f_code.co_filename.removeprefix(HOME)
+            found[f"{place}:{frame.f_code.co_qualname}"] += 1
+
+    before = signal.signal(signal.SIGPROF, look)
+    signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
+    try:
+        for _ in range(3):
+            ours(scenario)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    total = sum(found.values()) or 1
+    return {name: round(100 * hits / total, 1) for name, hits in found.most_common(5)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="The simulator's speed beside a SimPy program.")
+    parser.add_argument("--protocol", default="token_site")
+    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--messages", type=int, default=3000)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    scenario = Scenario(protocol=options.protocol, members=options.members, messages=options.messages, seed=7)
+    datagrams = arrivals(scenario)
+    rates: dict[str, list[float]] = {"ordercast": [], "simpy": []}
+    for _ in range(options.rounds):
+        for name, (received, took) in (("ordercast", ours(scenario)), ("simpy", theirs(datagrams, options.members))):
+            rates[name].append(received / took)
+    best = {name: max(values) for name, values in rates.items()}
+    result = {
+        "protocol": options.protocol,
+        "members": options.members,
+        "messages": options.messages,
+        "datagrams": len(datagrams),
+        "ordercast_datagrams_per_s": round(best["ordercast"]),
+        "simpy_datagrams_per_s": round(best["simpy"]),
+        "ratio": round(best["ordercast"] / best["simpy"], 3),
+        "ratios_by_round": [round(a / b, 3) for a, b in zip(rates["ordercast"], rates["simpy"], strict=True)],
+        "profile_percent": profile(scenario),
+    }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

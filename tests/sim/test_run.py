@@ -97,3 +97,14 @@ def test_wrong_words_are_one_sentence():
         run(PLAIN.changed(service="safe"))
     with pytest.raises(UsageError, match="options of token_site"):
         run(PLAIN.changed(options={"fast": True}))
+
+
+def test_a_recorded_run_replays_byte_for_byte(tmp_path):
+    from ordercast.conformance.recording import replay
+
+    plain = run(ROUGH)
+    outcome = run(ROUGH, level="record", record=tmp_path)
+    assert outcome.digest == plain.digest
+    replayed = replay(tmp_path)
+    assert len(replayed) == ROUGH.members
+    assert all(each.inputs > 100 and not each.difference for each in replayed)

@@ -105,6 +105,7 @@ def test_untraced_runs_are_not_judged(capsys):
         (["--set", "members.x=5"], "expected int"),
         (["--service", "safe"], "service: token_site provides agreed, not safe"),
         (["--no-trace", "--level", "full"], "contradict each other"),
+        (["--level", "record"], "--level record: expected --out DIR beside it"),
         (["--set", "options.fast=true"], "options of token_site"),
     ],
 )

@@ -65,11 +65,13 @@ def command(
     """
     if not trace and level not in (None, "off"):
         raise UsageError(f"simulate: --no-trace and --level {level} contradict each other")
+    if level == "record" and out is None:
+        raise UsageError("simulate: --level record: expected --out DIR beside it, for the recordings")
     level = level or ("full" if trace else "off")
     scenario = build(file, changes, given)
     if out is not None:
         output_directory(out, force)
-    outcome, verdicts, wall = carry_out(scenario, level)
+    outcome, verdicts, wall = carry_out(scenario, level, out / "record" if out is not None else None)
     result = summary(scenario, outcome, verdicts, wall)
     if out is not None:
         write(out, scenario, outcome, result)
@@ -110,11 +112,11 @@ def _value(text: str) -> Any:
         return text
 
 
-def carry_out(scenario: Scenario, level: str) -> tuple[Outcome, list[Verdict], float]:
+def carry_out(scenario: Scenario, level: str, record: Path | None) -> tuple[Outcome, list[Verdict], float]:
     from ordercast.sim.world import World
 
     with progress("simulating", scenario.messages) as line:
-        world = World(scenario, level=level)
+        world = World(scenario, level=level, record=record)
         world.watch.tell = line.at
         began = time.perf_counter()
         outcome = world.run()

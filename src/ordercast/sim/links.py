@@ -244,10 +244,10 @@ class OtherVersion(Filter):
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         net, peer, packet, _, data, multicast = datagram
-        data = bytearray(data if data is not None else self.world.encode(peer, packet))
-        data[len(wire_header.MAGIC)] = self.version
+        other = bytearray(data if data is not None else self.world.encode(peer, packet))
+        other[len(wire_header.MAGIC)] = self.version
         self.hit()
-        out.append((at, (net, peer, packet, len(data), bytes(data), multicast)))
+        out.append((at, (net, peer, packet, len(other), bytes(other), multicast)))
 
 
 class Cutting(Filter):

@@ -175,8 +175,8 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, defaults left out."""
-        table: dict[str, Any] = msgspec.to_builtins(self)
-        return _without_none(table)
+        table: dict[str, Any] = _without_none(msgspec.to_builtins(self))
+        return table
 
     def to_toml(self) -> str:
         return toml.dumps(self.to_dict())

@@ -30,8 +30,11 @@ def plain(directory: Path) -> list[dict[str, Any]]:
 
 def table(verdicts: list[dict[str, Any]]) -> list[str]:
     """promise, verdict, judged: one line each; what is not plainly kept says why."""
-    lines = []
+    lines = [f"  {'promise':<30} {'verdict':<13} {'judged':>12}"]
     for each in verdicts:
-        lines.append(f"  {each['promise']:<5} {each['verdict']:<13} {each['judged']:>9,}  {each['text']}")
+        name, _, why = each["text"].partition(": ")
+        lines.append(f"  {name:<30} {each['verdict']:<13} {each['judged']:>12,}")
+        if each["verdict"] != "holds":
+            lines.append(f"        {why}")
         lines += [f"        {row}" for row in each["example"]]
     return lines

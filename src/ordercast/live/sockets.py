@@ -31,6 +31,7 @@ UDP_SEGMENT = 103
 UDP_GRO = 104
 SO_RXQ_OVFL = 40
 SO_ATTACH_FILTER = 26
+SO_RCVBUFFORCE = 33
 IP_RECVERR = 11
 MSG_ERRQUEUE = 0x2000
 _DONTWAIT = socket.MSG_DONTWAIT
@@ -71,6 +72,7 @@ class Net:
             fan_out.append(plan.addresses[plan.me])
         self.targets: tuple[Address, ...] = (plan.group,) if plan.group else tuple(fan_out)
         self._multicast: socket.socket | None = None
+        self._closed = False
         self._segments = True
         self._filters = False
         self._unicast = self._bind(plan.addresses[plan.me])
@@ -123,6 +125,7 @@ class Net:
         return self._poll.fileno()
 
     def close(self) -> None:
+        self._closed = True
         for sock in (self._multicast, self._unicast):
             if sock is not None:
                 sock.close()
@@ -138,14 +141,14 @@ class Net:
         for fd, events in self._poll.poll(0):
             if events & select.EPOLLERR:
                 self._read_errors(self._sockets[fd])
-            if done < limit:
+            if done < limit and not self._closed:
                 done += self._read(self._sockets[fd], handle, limit - done)
         return done
 
     def _read(self, sock: socket.socket, handle: Handle, limit: int) -> int:
         receive, buffers, view = sock.recvmsg_into, self._buffers, self._view
         done = 0
-        while done < limit:
+        while done < limit and not self._closed:
             try:
                 size, control, _, _ = receive(buffers, _CONTROL_BYTES, _DONTWAIT)
             except BlockingIOError:
@@ -263,8 +266,11 @@ class Net:
 
 def _socket() -> socket.socket:
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RECEIVE_BUFFER_BYTES)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+    except PermissionError:  # then as much as net.core.rmem_max allows; `ordercast doctor` tells if that is little
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     for level, option in ((socket.SOL_SOCKET, SO_RXQ_OVFL), (socket.IPPROTO_UDP, UDP_GRO)):
         try:
             sock.setsockopt(level, option, 1)

@@ -64,6 +64,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     options: Any  # an instance of the protocol's options
     timeout_ms: int
     datagram_bytes: int
+    packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
     net: Net = Net()
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
@@ -88,6 +89,11 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
 
     def state_path(self, me: int) -> Path:
         return self.base / self.state_dir / f"member-{me}"
+
+
+def packet_default(datagram_bytes: int) -> int:
+    """Large packets are what throughput comes from, whatever the path takes at a time."""
+    return max(datagram_bytes, DATAGRAM_BYTES_LOOPBACK)
 
 
 # ----------------------------------------------------------------------------------------------------------- reading
@@ -208,6 +214,7 @@ def _build(data: dict[str, Any], place: Places, base: Path, me: int | None, envi
     mtu = interfaces.mtu_of(net.interface or next((m.address for m in members if m.id == me), ""))
     largest = min(mtu - UDP_HEADER_BYTES, DATAGRAM_BYTES_LOOPBACK)
     datagram_bytes = table.take("datagram_bytes", whole(MTU_MIN, DATAGRAM_BYTES_MAX), largest)
+    packet_bytes = table.take("packet_bytes", whole(MTU_MIN, DATAGRAM_BYTES_MAX), packet_default(datagram_bytes))
     options = _options(table, protocol if table.data.get("protocol", protocol) == protocol else None)
     _insecure(table, members, net, loopback)
     table.finish()
@@ -224,6 +231,7 @@ def _build(data: dict[str, Any], place: Places, base: Path, me: int | None, envi
         options=options,
         timeout_ms=timeout_ms,
         datagram_bytes=datagram_bytes,
+        packet_bytes=packet_bytes,
         net=net,
         state_dir=state_dir,
         trace=trace,
@@ -331,6 +339,7 @@ _ENVIRONMENT: dict[str, type] = {
     "protocol": str,
     "timeout_ms": int,
     "datagram_bytes": int,
+    "packet_bytes": int,
     "state_dir": str,
     "partition": str,
     "insecure": bool,
@@ -388,6 +397,7 @@ def dump(config: GroupConfig) -> str:
         f"protocol = {to_toml(config.protocol)}",
         f"timeout_ms = {config.timeout_ms}",
         f"datagram_bytes = {config.datagram_bytes}",
+        f"packet_bytes = {config.packet_bytes or packet_default(config.datagram_bytes)}",
         f"state_dir = {to_toml(config.state_dir)}",
         f"partition = {to_toml(config.partition)}",
         f"insecure = {to_toml(config.insecure)}",

@@ -110,7 +110,15 @@ def info(hears_self: bool = False) -> ProtocolInfo:
 class Place:
     """Nodes of one group in this process."""
 
-    def __init__(self, count: int, folder: Path | None = None, unicast: bool = False, hears_self: bool = False) -> None:
+    def __init__(
+        self,
+        count: int,
+        folder: Path | None = None,
+        unicast: bool = False,
+        hears_self: bool = False,
+        datagram_bytes: int = 65_507,
+    ) -> None:
+        self.datagram_bytes = datagram_bytes
         port, *ports = free_ports(count + 1)
         self.addresses = {k: ("127.0.0.1", at) for k, at in enumerate(ports, 1)}
         self.group = None if unicast else ("239.192.74.1", port)
@@ -132,6 +140,7 @@ class Place:
         node = Node(
             made, made.factory(None), identity, {0: plan}, storage,  # type: ignore[arg-type]
             on_events=events.extend, on_failure=lambda why: self.failures.__setitem__(me, why),
+            datagram_bytes=self.datagram_bytes,
         )  # fmt: skip
         node.start(storage.load())
         self.nodes[me] = node
@@ -174,8 +183,9 @@ def raw(place: Place, to: int, *datagrams: bytes) -> None:
 
 @pytest.mark.parametrize("unicast", [False, True])
 @pytest.mark.parametrize("hears_self", [False, True])
-def test_everybody_hears_each_datagram_once(unicast: bool, hears_self: bool) -> None:
-    place = Place(3, unicast=unicast, hears_self=hears_self)
+@pytest.mark.parametrize("datagram_bytes", [65_507, 1_472, 548])
+def test_everybody_hears_each_packet_once(unicast: bool, hears_self: bool, datagram_bytes: int) -> None:
+    place = Place(3, unicast=unicast, hears_self=hears_self, datagram_bytes=datagram_bytes)
 
     async def work() -> None:
         for me in (1, 2, 3):
@@ -217,6 +227,34 @@ def test_equal_datagrams_of_one_step_leave_in_one_call() -> None:
     play(place, work())
 
 
+def test_trains_travel_without_offload_too_and_a_lost_car_loses_only_its_train() -> None:
+    place = Place(2, datagram_bytes=1_472)
+
+    async def work() -> None:
+        place.start(1)
+        place.start(2)
+        net = place.nodes[1].nets[0]
+        net._segments = False  # a kernel without segmentation offload
+        texts = [bytes([k]) * 20_000 for k in range(5)]
+        place.nodes[1].submit(Submission(texts))
+        await until(lambda: len(place.heard(2)) == 5)
+        send, count = net._send, 0
+
+        def lossy(datagram: Any, address: Any) -> None:
+            nonlocal count
+            count += 1
+            if count != 20:
+                send(datagram, address)
+
+        net._send = lossy  # type: ignore[method-assign]
+        place.nodes[1].submit(Submission(texts))
+        await until(lambda: len(place.heard(2)) == 9)
+        assert place.heard(2) == [*texts, texts[0], *texts[2:]]
+        assert place.nodes[2].status()["datagrams"]["trains_lost"] == 1
+
+    play(place, work())
+
+
 def test_bad_datagrams_are_counted_and_change_nothing() -> None:
     place = Place(3)
 
@@ -240,9 +278,13 @@ def test_bad_datagrams_are_counted_and_change_nothing() -> None:
             "second claimant": [datagram(sender=1, life=2**62)],
             "earlier incarnation": [datagram(sender=1, life=1)],
             "packet": [
-                datagram(body=b"\xc1"), datagram(body=b"\x92\x02\xc4\x00"), datagram(body=b"\x91" * 60_000),
+                datagram(body=b"\x92\x02\xc4\x00"), datagram(body=b"\x91" * 60_000),
                 datagram(body=node.codec.encode(Said(b"x"))[:-1]), datagram(body=node.codec.encode(Said(b"x")) + b"\0"),
                 datagram(body=b"\xdd\xff\xff\xff\xff"), datagram(body=b"\x92\x01\xc6\xff\xff\xff\xff"),
+            ],
+            "train": [
+                datagram(body=b"\xc1"), datagram(body=b"\xc1\0\0\x02\0"), datagram(body=b"\xc1\0\0\x01\0x"),
+                datagram(body=b"\xc1\x02\0\x02\0x"), datagram(body=b"\xc1\0\0\xff\xffx"),
             ],
             "text": [datagram(body=node.codec.encode(Said(b"never")))],
         }  # fmt: skip

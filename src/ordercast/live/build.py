@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ordercast import config as configuration
 from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
@@ -42,11 +43,12 @@ def net_plan(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetPlan:
 
 
 def frame_limit(config: GroupConfig) -> int:
-    """The largest frame of this group; a datagram too small for its packets is a fault of the configuration."""
-    size = frame_bytes(config.datagram_bytes, len(config.members))
+    """The largest frame of this group; packets too small for it are a fault of the configuration."""
+    packet_bytes = config.packet_bytes or configuration.packet_default(config.datagram_bytes)
+    size = frame_bytes(packet_bytes, len(config.members))
     if size < FRAME_BYTES_MIN:
-        least = config.datagram_bytes - size + FRAME_BYTES_MIN
-        what = f"datagram_bytes {config.datagram_bytes}: too small for {len(config.members)} members"
+        least = packet_bytes - size + FRAME_BYTES_MIN
+        what = f"packet_bytes {packet_bytes}: too small for {len(config.members)} members"
         raise ConfigError([f"{what}: expected {least} or more"])
     return size
 
@@ -103,7 +105,8 @@ def make_node(
         stack = info.factory(setup)
         return Node(
             info, stack, identity, {0: net_plan(config, me, info)}, storage,
-            on_events=on_events, on_failure=on_failure, recorder=recorder, frame_bytes=size,
+            on_events=on_events, on_failure=on_failure, recorder=recorder,
+            frame_bytes=size, datagram_bytes=config.datagram_bytes,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

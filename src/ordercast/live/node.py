@@ -37,7 +37,7 @@ from ordercast.contract import (
 from ordercast.errors import WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live.alarm import Alarm
-from ordercast.live.sockets import JOINED_BYTES_MAX, JOINED_MAX, Net, NetPlan
+from ordercast.live.sockets import JOINED_BYTES_MAX, Net, NetPlan
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
@@ -47,13 +47,16 @@ from ordercast.trace.schema import Kind, Level, Traffic
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
 from ordercast.wire import header
 from ordercast.wire.codec import Codec
+from ordercast.wire.header import HEADER_BYTES
+from ordercast.wire.train import CAR_BYTES, MARK, TRAIN_BYTES_MAX, Station, cut, whole
 
 PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
 INCARNATION_MAX = 2**63 - 1
 UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
 UNREAD_BYTES_MAX = 64 * 2**20
 
-_counter_bytes = struct.Struct("<Q").pack
+Bytes = bytes | memoryview
+_counter = struct.Struct("<Q")
 _encode_into = msgpack.Encoder().encode_into
 _clock = time.monotonic_ns
 
@@ -73,6 +76,7 @@ class Node:
         on_failure: Callable[[BaseException], None],
         recorder: Recorder | None = None,
         frame_bytes: int = 1_400,
+        datagram_bytes: int = DATAGRAM_BYTES_MAX,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
@@ -90,6 +94,8 @@ class Node:
         self._peers: dict[bytes, Peer] = {}  # by the prefix of their datagrams
         self._newest: dict[MemberId, int] = {identity.me: identity.incarnation}  # incarnation heard of each member
         self._members = frozenset(identity.members)
+        self._datagram_bytes = datagram_bytes
+        self._station = Station(2 * len(identity.members))
         self._counter = 0  # datagrams of this life: the nonce of each
         self._out = bytearray()  # datagrams that will go out in one send
         self._timers: dict[str, Nanoseconds] = {}
@@ -107,7 +113,9 @@ class Node:
             for net in self.nets.values():
                 net.close()
             raise
-        self._readers = [(n, net, partial(self._datagram, n)) for n, net in self.nets.items()]
+        self._readers = [
+            (n, net, partial(self._datagram, n), partial(self._datagrams, n)) for n, net in self.nets.items()
+        ]
 
     # --------------------------------------------------------------------------------------------------- life cycle
 
@@ -222,39 +230,72 @@ class Node:
         self._hand_over()
 
     def _read_all(self) -> None:
-        for number, net, handle in self._readers:
-            if self.running and net.read(handle, DRAIN_DATAGRAMS_MAX):
+        for number, net, one, several in self._readers:
+            if self.running and net.read(one, several, DRAIN_DATAGRAMS_MAX):
                 self._input(record.Drained, self.stack.drained, number)
 
     def _datagram(self, number: NetId, datagram: memoryview, drops: int) -> None:
-        """One datagram: check its header, decode its packet, hand it to the stack, carry out what it causes."""
+        """One datagram: check its header, put trains together, decode its packet, hand it to the stack."""
         if not self.running:
             return
         now = _clock()
         try:
-            peer = self._peers.get(bytes(datagram[:PREFIX_BYTES]))
-            if peer is None:
-                peer, packet = self._stranger(datagram)
-            else:
-                packet = self.codec.decode(datagram[header.HEADER_BYTES :])
+            prefix = bytes(datagram[:PREFIX_BYTES])
+            known = self._peers.get(prefix)
+            peer = self._stranger(datagram) if known is None else known
+            body: Bytes = datagram[HEADER_BYTES:]
+            if not body:
+                raise WireError("short")
+            if body[0] == MARK:
+                packet = self._station.take(prefix, _counter.unpack_from(datagram, PREFIX_BYTES)[0], body)
+                if packet is None:
+                    return
+                body = packet
+            decoded = self.codec.decode(body)
         except WireError as why:
             self._dropped(now, why)
             return
+        if known is None:
+            self._remember(prefix, peer)
         self.received += 1
-        self.received_bytes += len(datagram)
+        self.received_bytes += len(body) + HEADER_BYTES
+        self._receive(now, number, peer, decoded, drops, body)
+
+    def _datagrams(self, number: NetId, datagrams: memoryview, segment: int, drops: int) -> None:
+        """Datagrams that the kernel joined: all of one size but the last.  Mostly they are one train."""
+        data = bytes(datagrams)
+        packet = whole(data, segment, PREFIX_BYTES)
+        peer = None if packet is None else self._peers.get(data[:PREFIX_BYTES])
+        if packet is None or peer is None:
+            view = memoryview(data)
+            for start in range(0, len(data), segment):
+                self._datagram(number, view[start : start + segment], drops)
+                drops = 0
+            return
+        now = _clock()
+        try:
+            decoded = self.codec.decode(packet)
+        except WireError as why:
+            self._dropped(now, why)
+            return
+        self.received += -(-len(data) // segment)
+        self.received_bytes += len(data)
+        self._receive(now, number, peer, decoded, drops, packet)
+
+    def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         try:
             actions = self.stack.receive(now, number, peer, packet, drops)
         except Exception as why:
-            self._log_received(now, number, peer, drops, datagram, None)
+            self._log_received(now, number, peer, drops, body, None)
             self._fail(why)
             return
         if self._logs:
-            self._log_received(now, number, peer, drops, datagram, actions)
+            self._log_received(now, number, peer, drops, body, actions)
         if actions:
             self._do(now, actions)
 
-    def _stranger(self, datagram: memoryview) -> tuple[Peer, Packet]:
-        """The first datagram of a life: every check, in order; it is remembered only if all of it is well-formed."""
+    def _stranger(self, datagram: memoryview) -> Peer:
+        """Who a datagram of a life not heard of before is from: every check of the header, in order."""
         head = header.unpack(datagram, self._group)
         sender, incarnation = head.sender, head.incarnation
         if sender not in self._members:
@@ -268,12 +309,13 @@ class Node:
             raise WireError("earlier incarnation", f"member {sender}")
         if sender == self.identity.me and incarnation > newest:
             raise WireError("second claimant", f"another process says it is member {sender}")
-        packet = self.codec.decode(datagram[header.HEADER_BYTES :])
-        peer = Peer(sender, incarnation)
-        self._newest[sender] = incarnation
-        self._peers = {prefix: old for prefix, old in self._peers.items() if old.id != sender}
-        self._peers[bytes(datagram[:PREFIX_BYTES])] = peer
-        return peer, packet
+        return Peer(sender, incarnation)
+
+    def _remember(self, prefix: bytes, peer: Peer) -> None:
+        """A life whose first packet was well-formed to its end; its earlier lives are over."""
+        self._newest[peer.id] = peer.incarnation
+        self._peers = {old: known for old, known in self._peers.items() if known.id != peer.id}
+        self._peers[prefix] = peer
 
     def _dropped(self, now: Nanoseconds, why: WireError) -> None:
         self.drops[why.reason] += 1
@@ -281,10 +323,9 @@ class Node:
             self.recorder.event(now, now, Kind.DROP, detail={"reason": why.reason, "what": str(why)[:200]})
 
     def _log_received(
-        self, now: Nanoseconds, net: NetId, peer: Peer, drops: int, datagram: memoryview, actions: list[Action] | None
+        self, now: Nanoseconds, net: NetId, peer: Peer, drops: int, body: Bytes, actions: list[Action] | None
     ) -> None:
-        packet = bytes(datagram[header.HEADER_BYTES :])
-        self._log(record.Received(now, net, peer.id, peer.incarnation, drops, packet), actions)
+        self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
 
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         if self.running:
@@ -331,10 +372,9 @@ class Node:
                 if action.to == ALL:  # type: ignore[attr-defined]
                     joining = self._append(net, action.packet, joining)  # type: ignore[attr-defined]
                 else:
-                    out = self._out
-                    self._encode(action.packet)  # type: ignore[attr-defined]
-                    net.send_one(action.to, out)  # type: ignore[attr-defined]
-                    out.clear()
+                    self._segment = self._encode(action.packet)  # type: ignore[attr-defined]
+                    net.send(self._out, self._segment, net.address(action.to))  # type: ignore[attr-defined]
+                    self._out.clear()
             elif kind is Up:
                 self._up(action.event)  # type: ignore[attr-defined]
             elif kind is SetTimer:
@@ -361,34 +401,46 @@ class Node:
         self._events.append(event)
 
     def _encode(self, packet: Packet) -> int:
-        """Append a datagram to the buffer; returns its size."""
+        """Append a packet's datagram, or its train of datagrams, to the buffer; returns the size of the first."""
         out = self._out
         start = len(out)
         self._counter += 1
         out += self._prefix
-        out += _counter_bytes(self._counter)
+        out += _counter.pack(self._counter)
         _encode_into(packet, out, -1)
         size = len(out) - start
-        assert size <= DATAGRAM_BYTES_MAX, f"a {type(packet).__name__} of {size} bytes fits no datagram"
-        return size
+        if size <= self._datagram_bytes:
+            return size
+        assert size <= TRAIN_BYTES_MAX, f"a {type(packet).__name__} of {size} bytes is too large for the network"
+        return self._couple(start)
+
+    def _couple(self, start: int) -> int:
+        """Turn the one datagram at `start` into a train."""
+        out, first = self._out, self._counter
+        bodies = cut(bytes(out[start + HEADER_BYTES :]), self._datagram_bytes - HEADER_BYTES - CAR_BYTES)
+        del out[start:]
+        for k, body in enumerate(bodies):
+            out += self._prefix
+            out += _counter.pack(first + k)
+            out += body
+        self._counter = first + len(bodies) - 1
+        return self._datagram_bytes
 
     def _append(self, net: Net, packet: Packet, joining: Net | None) -> Net | None:
         """Add a datagram to those that leave together; send what cannot wait.  Returns `net` if something waits."""
         out = self._out
         start = len(out)
         size = self._encode(packet)
-        if joining is None:
-            self._segment = size
-        elif size > self._segment or len(out) > JOINED_BYTES_MAX or start // self._segment >= JOINED_MAX:
+        if joining is not None and (size != self._segment or len(out) > JOINED_BYTES_MAX):
+            if size < self._segment and len(out) <= JOINED_BYTES_MAX:  # only the last of a send may be shorter
+                self._flush(net)
+                return None
             rest = out[start:]
             del out[start:]
             self._flush(net)
             out += rest
-            self._segment = size
-        elif size < self._segment:  # only the last of a send may be shorter
-            self._flush(net)
-            return None
-        if 2 * self._segment > JOINED_BYTES_MAX:
+        self._segment = size
+        if len(out) % size or len(out) + size > JOINED_BYTES_MAX:
             self._flush(net)
             return None
         return net
@@ -396,7 +448,7 @@ class Node:
     _segment = 0  # size of the datagrams being joined
 
     def _flush(self, net: Net) -> None:
-        net.send_all(self._out, self._segment)
+        net.send(self._out, self._segment, net.targets)
         self._out.clear()
 
     # ------------------------------------------------------------------------------------------------------- status
@@ -450,6 +502,7 @@ class Node:
                 "received": self.received,
                 "sent": sum(net.sent["datagrams"] for net in self.nets.values()),
                 "lost_here": sum(net.lost for net in self.nets.values()),
+                "trains_lost": self._station.lost,
             },
             "drops": dict(sorted(self.drops.items())),
             "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],

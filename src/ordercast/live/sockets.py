@@ -24,7 +24,8 @@ from ordercast.limits import RECEIVE_BUFFER_BYTES
 from ordercast.types import MemberId
 
 Address = tuple[str, int]
-Handle = Callable[[memoryview, int], None]  # one datagram and the number this socket lost before it
+One = Callable[[memoryview, int], None]  # a datagram, and how many this socket lost before it
+Several = Callable[[memoryview, int, int], None]  # datagrams joined by the kernel, the size of each but the last, lost
 Unreachable = Callable[[MemberId], None]
 
 UDP_SEGMENT = 103
@@ -135,17 +136,17 @@ class Net:
 
     # ------------------------------------------------------------------------------------------------------ receive
 
-    def read(self, handle: Handle, limit: int) -> int:
+    def read(self, one: One, several: Several, limit: int) -> int:
         """Hand over what has arrived, at most about `limit` datagrams; returns how many there were."""
         done = 0
         for fd, events in self._poll.poll(0):
             if events & select.EPOLLERR:
                 self._read_errors(self._sockets[fd])
             if done < limit and not self._closed:
-                done += self._read(self._sockets[fd], handle, limit - done)
+                done += self._read(self._sockets[fd], one, several, limit - done)
         return done
 
-    def _read(self, sock: socket.socket, handle: Handle, limit: int) -> int:
+    def _read(self, sock: socket.socket, one: One, several: Several, limit: int) -> int:
         receive, buffers, view = sock.recvmsg_into, self._buffers, self._view
         done = 0
         while done < limit and not self._closed:
@@ -163,12 +164,10 @@ class Net:
                 elif kind == SO_RXQ_OVFL:
                     drops = self._drops(sock, _I32.unpack_from(data)[0] & 0xFFFFFFFF)
             if segment and segment < size:
-                for start in range(0, size, segment):
-                    handle(view[start : min(start + segment, size)], drops)
-                    drops = 0
-                    done += 1
+                several(view[:size], segment, drops)
+                done += -(-size // segment)
             else:
-                handle(view[:size], drops)
+                one(view[:size], drops)
                 done += 1
         return done
 
@@ -198,25 +197,28 @@ class Net:
 
     # --------------------------------------------------------------------------------------------------------- send
 
-    def send_one(self, member: MemberId, datagram: bytes | bytearray) -> None:
+    def address(self, member: MemberId) -> tuple[Address, ...]:
+        """Where one member is; nowhere, if it is not of this group."""
         address = self.plan.addresses.get(member)
-        if address is not None:
-            self._send(datagram, address)
-            self.sent["datagrams"] += 1
-            self.sent["bytes"] += len(datagram)
+        return () if address is None else (address,)
 
-    def send_all(self, datagrams: bytes | bytearray | memoryview, segment: int) -> None:
-        """To everybody on the net: one datagram, or several of `segment` bytes each (the last may be shorter)."""
+    def send(self, datagrams: bytes | bytearray, segment: int, to: tuple[Address, ...]) -> None:
+        """One datagram, or several of `segment` bytes each (the last may be shorter), to each address."""
         size = len(datagrams)
         count = -(-size // segment)
-        self.sent["datagrams"] += count
-        self.sent["bytes"] += size
-        if count == 1:
-            for address in self.targets:
+        self.sent["datagrams"] += count * len(to)
+        self.sent["bytes"] += size * len(to)
+        most = min(JOINED_MAX, JOINED_BYTES_MAX // segment) * segment
+        for address in to:
+            if count == 1:
                 self._send(datagrams, address)
-        else:
-            for address in self.targets:
+            elif size <= most:
                 self._send_joined(datagrams, segment, address)
+            else:
+                with memoryview(datagrams) as view:
+                    for start in range(0, size, most):
+                        with view[start : start + most] as part:
+                            self._send_joined(part, segment, address)
 
     def _send_joined(self, datagrams: bytes | bytearray | memoryview, segment: int, address: Address) -> None:
         if self._segments:
@@ -233,9 +235,10 @@ class Net:
                 return
             except OSError:
                 self._segments = False  # this kernel or this device cannot; plain datagrams from now on
-        view = memoryview(datagrams)
-        for start in range(0, len(view), segment):
-            self._send(view[start : start + segment], address)
+        with memoryview(datagrams) as view:
+            for start in range(0, len(view), segment):
+                with view[start : start + segment] as datagram:
+                    self._send(datagram, address)
 
     def _send(self, datagram: bytes | bytearray | memoryview, address: Address) -> None:
         for _ in range(3):

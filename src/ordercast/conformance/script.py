@@ -112,6 +112,18 @@ class Script:
         submission = Submission([p.encode() for p in payloads], Service[service.upper()], names)
         self._act(int(id), self._stack(id).submit(self.now, submission))
 
+    def do_join_group(self, id: str, group: str) -> None:
+        self._act(int(id), self._stack(id).regroup(self.now, group, True))
+
+    def do_leave_group(self, id: str, group: str) -> None:
+        self._act(int(id), self._stack(id).regroup(self.now, group, False))
+
+    def do_quietly(self, *words: str, **named: str) -> None:
+        """quietly COMMAND ...: its transmissions are not shown."""
+        before = len(self.out)
+        self.run(" ".join([*words, *(f"{key}={value}" for key, value in named.items())]))
+        self.out[before:] = [line for line in self.out[before:] if "> " not in line.split(":")[0]]
+
     def do_pass(self, source: str, to: str = "", count: str = "") -> None:
         """pass A B [n]: hand over the next n (all) packets of A to B.  pass all: until nothing is on its way."""
         if source == "all":
@@ -153,6 +165,14 @@ class Script:
             del self.members[id].timers[name]
             self._act(id, self.members[id].stack.timer(self.now, name, self.now))
         self.now = end
+
+    def do_run(self, by: str, step: str = "1ms") -> None:
+        """Let time pass in steps, and hand over all packets after each."""
+        end = self.now + duration_ns(by)
+        while self.now < end:
+            self.do_pass("all")
+            self.do_advance(step)
+        self.do_pass("all")
 
     def do_crash(self, id: str) -> None:
         self.members[int(id)].up = False

@@ -65,6 +65,8 @@ ACCEPTED: dict[str, list[Case]] = {
     "S12": [
         case(f"{V3} | {LOSE3}"),
         case(f"{V3} | {T12} | {W12} | 0 crash 2"),
+        # 2 is cut off before it can install the view that 1 installed
+        case(f"{V3} | {T12} | {W12} | 2 view 2 trans =3.2 <1.1 | 2 view 2 =3.2 t=2 <1.1"),
         case(V3),
         # 2 comes from another view
         case("1 view 1 =1.1 | 2 view 2 =1.2 | 1 view 1 trans =2.1 <1.1 | 1 view 1,2 =2.1 t=1 <1.1 "
@@ -231,8 +233,9 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V3} | {T12} | 1 view 1,2 =2.1 t=1 <1.1"),
         # 2 went along but is left out
         case(f"{V3} | 1 view 1 trans =2.1 <1.1 | 1 view 1,2 =2.1 | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1"),
-        # 2 is said to come along but goes elsewhere
-        case(f"{V3} | {T12} | {W12} | 2 view 2 trans =3.2 <1.1 | 2 view 2 =3.2"),
+        # 2 is said to come along but comes from another view
+        case(f"{V3} | {T12} | {W12} | 2 view 2 trans =1.5 <1.1 | 2 view 2 =1.5 t=2 <1.1 "
+             "| 2 view 2 trans =2.1 <1.5 | 2 view 1,2 =2.1 t=2 <1.5"),
         # 2 never was there
         case(f"1 view 1,2 | {T12} | {W12} | 2 view 2 =1.2"),
     ],

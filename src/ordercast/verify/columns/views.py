@@ -90,15 +90,17 @@ def s12(run: Run) -> Finding:
             what = f"member {run.life_member[one.life]} has two transitional views in a row"
             return broken(what, run.rows(one.row, two.row))
     ways: dict[int, dict[int, set[ViewKey | None]]] = {}  # view -> member -> where it went next
+    came: set[tuple[int, ViewKey | None]] = set()  # (member, view it came to from a view)
     for stay in run.stays:
         then = run.view_at[stay.next].key if stay.next >= 0 else None
         ways.setdefault(stay.code, {}).setdefault(run.life_member[stay.life], set()).add(then)
+        came.add((run.life_member[stay.life], then))
     judged = 0
     for stay in run.stays:
         if stay.transitional < 0 and (stay.view < 0 or stay.next < 0):
             continue
         judged += 1
-        what = _shape(run, stay) or _come_along(run, stay, ways[stay.code])
+        what = _shape(run, stay) or _come_along(run, stay, ways[stay.code], came)
         if what:
             who = f"member {run.life_member[stay.life]}"
             return broken(f"{who} {what}", run.rows(stay.view, stay.transitional, stay.next))
@@ -129,15 +131,17 @@ def _shape(run: Run, stay: Stay) -> str:
     return ""
 
 
-def _come_along(run: Run, stay: Stay, ways: dict[int, set[ViewKey | None]]) -> str:
+def _come_along(
+    run: Run, stay: Stay, ways: dict[int, set[ViewKey | None]], came: set[tuple[int, ViewKey | None]]
+) -> str:
     if stay.next < 0:
         return ""
     come, then = run.view_at[stay.transitional].members, run.view_at[stay.next].key
     for member, nexts in sorted(ways.items()):
         if then in nexts and member not in come:
             return f"leaves member {member}, which went the same way, out of the transitional set"
-        if member in come and then not in nexts and nexts != {None}:
-            return f"has member {member}, which went elsewhere, in the transitional set"
+        if member in come and then not in nexts and (member, then) in came:  # who was cut off goes elsewhere
+            return f"has member {member}, which came from another view, in the transitional set"
     for member in sorted(come & set(run.life_member)):
         if member not in ways:
             return f"has member {member}, which never was in that view, in the transitional set"

@@ -157,12 +157,12 @@ def _come_along(run: Run, life: Life, stay: Stay) -> tuple[str, list[Row | None]
                     f"transitional set of member {life.member}",
                     [stay.transitional, stay.next, their.next],
                 )
-            if their.key == stay.key and their.next is not None and goes != way and other.member in come:
+            if goes != way and goes[1] == way[1] and other.member in come:  # who was cut off on the way goes elsewhere
                 if any(s.key == stay.key and view_key(s.next) == way[1] for s in _stays(run, other.member)):
                     continue
                 return (
-                    f"member {other.member} is in the transitional set of member {life.member} but went to "
-                    f"{_id(their.next)} instead of {_id(stay.next)}",
+                    f"member {other.member} is in the transitional set of member {life.member} but came to "
+                    f"{_id(stay.next)} from another view than {_id(stay.view)}",
                     [stay.transitional, stay.next, their.next],
                 )
     for member in sorted(come):

@@ -1,0 +1,183 @@
+"""Sentences of the papers about token visits, each on the ring's own state."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ordercast.framing import Outbox
+from ordercast.protocols.totem.flow import Limits, allowance, least_room
+from ordercast.protocols.totem.packets import Data, Token
+from ordercast.protocols.totem.ring import Ring, Stamped
+from ordercast.types import Frame, Service, ViewId
+
+RING = ViewId(8, 1)
+WIDE = Limits(1000, 10**6, buffer_frames=10**6)
+
+
+def frame(sender: int, n: int, service: Service = Service.AGREED) -> Frame:
+    return Frame(sender, 1, n, 1, service, b"\0\0\0\0", b"")
+
+
+def outbox(me: int, n: int) -> Outbox:
+    box = Outbox(me, 1, 8)
+    for _ in range(n):
+        box.put([bytes(4)], Service.AGREED)
+    return box
+
+
+def pair(limits: Limits = WIDE, **options: object) -> tuple[Ring, Ring]:
+    return Ring(RING, 1, (1, 2), limits, **options), Ring(RING, 2, (1, 2), limits, **options)  # type: ignore[arg-type]
+
+
+def test_only_the_one_who_lowered_aru_raises_it() -> None:
+    one, two = pair()
+    token = one.visit(Token(RING, 1, 0, 0, 0), outbox(1, 3)).token
+    token = two.visit(token, outbox(2, 0)).token  # received nothing
+    assert (token.aru, token.aru_id, token.rtr) == (0, 2, (1, 2, 3))
+    visit = one.visit(token, outbox(1, 0))
+    assert [d.seq for d in visit.resent] == [1, 2, 3]
+    assert (visit.token.aru, visit.token.aru_id) == (0, 2), "member 1 has everything and may not raise it"
+    for data in visit.resent:
+        two.receive(data)
+    assert two.visit(visit.token, outbox(2, 0)).token.aru == 3
+
+
+def test_a_frame_is_kept_until_it_is_safe_and_delivered() -> None:
+    one, two = pair()
+    visit = one.visit(Token(RING, 1, 0, 0, 0), outbox(1, 1))
+    one.deliver()
+    one.release()
+    assert list(one.store) == [1], "delivered, not yet safe"
+    two.receive(visit.new[0])
+    token = two.visit(visit.token, outbox(2, 0)).token
+    one.visit(token, outbox(1, 0))
+    one.release()
+    assert not one.store
+
+
+def test_requests_for_safe_frames_leave_the_token() -> None:
+    one, _ = pair()
+    for n in (1, 2, 3):
+        one.receive(Data(RING, n, frame(2, n)))
+    one.last_aru = 3
+    visit = one.visit(Token(RING, 1, 0, 3, 3, None, (2,)), outbox(1, 0))
+    one.deliver()
+    one.release()
+    assert [d.seq for d in visit.resent] == [2] and one.released == 3
+    assert one.visit(Token(RING, 1, 2, 3, 3, None, (2,)), outbox(1, 0)).token.rtr == ()
+
+
+def test_a_lone_sender_does_not_alternate_between_full_and_empty_visits() -> None:
+    limits = Limits(10, 10)
+    one, two = pair(limits)
+    mine, sent, token = outbox(1, 100), [], Token(RING, 1, 0, 0, 0)
+    for _ in range(5):
+        visit = one.visit(token, mine)
+        sent.append(len(visit.new))
+        for data in visit.new:
+            two.receive(data)
+        token = two.visit(visit.token, outbox(2, 0)).token
+    assert sent == [10] * 5
+
+
+def test_a_short_queue_does_not_starve_beside_a_long_one() -> None:
+    assert allowance(Limits(50, 20), 20, fcc=0, my_trc=0, backlog=1000, my_backlog=1, my_pbl=0) == 1
+
+
+def test_no_new_frames_while_the_store_is_full() -> None:
+    one, _ = pair(Limits(100, 100, buffer_frames=7))
+    assert len(one.visit(Token(RING, 1, 0, 0, 0), outbox(1, 50)).new) == 7
+    assert one.visit(Token(RING, 1, 2, 7, 0, 2), outbox(1, 50)).new == []
+
+
+def test_room_is_lowered_by_anybody_and_raised_by_its_owner_alone() -> None:
+    assert least_room(None, None, 1, None, 64) == (None, None)
+    assert least_room(None, None, 1, 100, 64) == (None, None)
+    assert least_room(None, None, 1, 5, 64) == (5, 1)
+    assert least_room(5, 1, 2, 20, 64) == (5, 1)
+    assert least_room(5, 1, 2, 3, 64) == (3, 2)
+    assert least_room(3, 2, 1, 60, 64) == (3, 2)
+    assert least_room(3, 2, 2, 60, 64) == (60, 2)
+    assert least_room(3, 2, 2, 65, 64) == (None, None)
+    assert least_room(3, 2, 2, None, 64) == (None, None)
+
+
+def test_a_reader_without_room_stops_new_frames_but_not_repairs() -> None:
+    one, two = pair()
+    first = one.visit(Token(RING, 1, 0, 0, 0), outbox(1, 2))
+    two.room = 0
+    token = two.visit(first.token, outbox(2, 1)).token
+    assert (token.room, token.room_id, token.rtr) == (0, 2, (1, 2))
+    visit = one.visit(token, outbox(1, 5))
+    assert (len(visit.resent), len(visit.new)) == (2, 0)
+
+
+def test_accelerated_a_hole_of_this_round_is_not_asked_for() -> None:
+    one, two = pair(request_lag=1)
+    token = one.visit(Token(RING, 1, 0, 0, 0), outbox(1, 2)).token
+    token = two.visit(token, outbox(2, 0)).token
+    assert token.rtr == (), "the frames may follow the token"
+    token = one.visit(token, outbox(1, 0)).token
+    assert two.visit(token, outbox(2, 0)).token.rtr == (1, 2)
+
+
+def test_stamps_grow_along_the_ring_and_the_token_is_stamped_last() -> None:
+    one, two = pair(stamps=True, source=3)
+    visit = one.visit(Token(RING, 1, 0, 0, 0, timestamp=10), outbox(1, 2))
+    assert [(d.stamp, d.source) for d in visit.new if type(d) is Data] == [(11, 3), (12, 3)]
+    assert visit.token.timestamp == 13
+    for data in visit.new:
+        two.receive(data)
+    assert two.clock == 13
+
+    class Given:
+        def waiting(self) -> int:
+            return 1
+
+        def take(self, n: int) -> list[Stamped]:
+            return [Stamped(frame(9, 1), 5, 7)]
+
+    given = two.visit(visit.token, Given()).new[0]
+    assert type(given) is Data and (given.stamp, given.source) == (5, 7), "a gateway's frame keeps its place"
+
+
+def test_without_hold_safe_the_layer_above_decides() -> None:
+    _, two = pair(hold_safe=False)
+    two.receive(Data(RING, 1, frame(1, 1, Service.SAFE)))
+    assert [d.seq for d in two.deliver()] == [1] and two.safe_upto == 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_walks_keep_the_invariants(seed: int) -> None:
+    """P1 to P6 are asserted in the ring; random losses, windows and sizes try to break them, and all is delivered."""
+    r = random.Random(seed)
+    ids = tuple(range(1, r.randint(2, 6)))
+    limits = Limits(
+        r.randint(1, 8), r.choice([1, 5, 20, 100]), r.choice([1, 3, 30]), r.random() < 0.7, r.choice([8, 500])
+    )
+    start = r.choice([0, 2**31 - 7, 2**32 - 7, 2**62])
+    rings = {m: Ring(RING, m, ids, limits, first_seq=start, request_lag=r.choice([0, 1, 3])) for m in ids}
+    boxes = {m: outbox(m, r.randint(0, 40)) for m in ids}
+    total = sum(box.waiting() for box in boxes.values())
+    logs: dict[int, list[tuple[int, int]]] = {m: [] for m in ids}
+    token, loss = Token(RING, 1, 0, start, start), r.choice([0, 0.1, 0.4])
+    names: dict[int, int] = {}
+    for _ in range(4000):
+        ring = rings[token.to]
+        assert ring.accepts(token)
+        visit = ring.visit(token, boxes[ring.me])
+        assert not ring.accepts(token), "P1: the same token twice"
+        for data in visit.resent + visit.new:
+            assert names.setdefault(data.seq, id(data)) == id(data), "P2"
+            for other in rings.values():
+                if other is not ring and r.random() >= loss:
+                    other.receive(data)
+        logs[ring.me] += [(d.seq, d.frame.sender) for d in ring.deliver() if type(d) is Data]
+        ring.release()
+        token = visit.token
+        if all(len(log) == total for log in logs.values()) and not any(x.store for x in rings.values()):
+            break
+    assert all(log == logs[1] for log in logs.values()) and len(logs[1]) == total
+    assert [seq for seq, _ in logs[1]] == list(range(start + 1, start + total + 1))

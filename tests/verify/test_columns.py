@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+import numpy as np
 import pytest
 from verify_cases import ACCEPTED, REJECTED, UNJUDGED, Case
+from verify_random import good, mutated
 from verify_traces import run
 
 from ordercast.verify import CATALOGUE, check
 from ordercast.verify.columns import CHECKS, check_trace
+from ordercast.verify.columns.graph import cycle
 
 ALL = [c for table in (ACCEPTED, REJECTED, UNJUDGED) for of in table.values() for c in of]
 
@@ -27,3 +34,62 @@ def test_rejects_and_says_why(promise: str, case: Case) -> None:
 
 def test_there_is_an_array_form_of_every_checker() -> None:
     assert set(CHECKS) == {id for id, promise in CATALOGUE.items() if not promise.elsewhere}
+
+
+def states(verdicts: list) -> dict[str, str]:
+    return {v.promise: v.state for v in verdicts}
+
+
+SAFETY = [id for id, promise in CATALOGUE.items() if promise.safety and not promise.elsewhere and id != "S8"]
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_random_good_runs_hold(block: int) -> None:
+    for seed in range(block * 20, block * 20 + 20):
+        trace = good(seed)
+        for form in (check, check_trace):
+            for verdict in form(trace, SAFETY):
+                unseen = verdict.promise == "S20" and trace.header.level == "deliver"
+                assert verdict.state == "holds" or unseen, (seed, verdict)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_the_forms_agree_on_random_damage(block: int) -> None:
+    broken: set[str] = set()
+    for seed in range(block * 40, block * 40 + 40):
+        trace = mutated(good(seed), seed)
+        plain = states(check(trace))
+        assert states(check_trace(trace)) == plain, f"seed {seed}"
+        broken |= {id for id, state in plain.items() if state == "broken"}
+    assert len(broken) > 10
+
+
+def test_cycles_that_no_two_logs_show() -> None:
+    """One order or none: the graph decides as a plain topological sort does, on logs with holes."""
+    pick = random.Random(3)
+    found = 0
+    for _ in range(400):
+        units = pick.randint(2, 12)
+        order = list(range(units))
+        logs = []
+        for _ in range(pick.randint(1, 6)):
+            log = [u for u in order if pick.random() < 0.6]
+            if pick.random() < 0.3 and len(log) > 1:
+                k = pick.randrange(len(log) - 1)
+                log[k], log[k + 1] = log[k + 1], log[k]
+            logs.append(np.array(log, np.int64))
+        edges = cycle(logs, units)
+        sorter = TopologicalSorter[int]()
+        for log in logs:
+            for a, b in pairwise(log.tolist()):
+                sorter.add(b, a)
+        try:
+            sorter.prepare()
+            assert not edges
+        except CycleError:
+            found += 1
+            ends = [(int(logs[which][a]), int(logs[which][b])) for which, a, b in edges]
+            assert all(one[1] == two[0] for one, two in zip(ends, ends[1:] + ends[:1], strict=True)) and ends
+    assert 50 < found < 350
+    ring = [np.array([k, (k + 1) % 1000]) for k in range(1000)]
+    assert len(cycle(ring, 1000)) == 1000 and not cycle(ring[:-1], 1000)

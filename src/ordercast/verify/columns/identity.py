@@ -85,6 +85,8 @@ def _submitted(run: Run) -> Finding | None:
     """Every originate row is its life's own and lies within earlier submissions of the same service and groups."""
     submits, originates = run.of(Kind.SUBMIT), run.originates
     owner = run.owners(originates)
+    own = run.owners(submits) == np.searchsorted(run.life_start, submits, "right") - 1
+    submits = submits[own]  # what is submitted in another's name counts for nothing
     submit_cuts, cuts = run.cuts(submits), run.cuts(originates)
     for life in range(run.lives):
         mine, owners = originates[cuts[life] : cuts[life + 1]], owner[cuts[life] : cuts[life + 1]]

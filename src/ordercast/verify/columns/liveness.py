@@ -121,23 +121,29 @@ def _stuck(run: Run, life: int, stable: Stability, start: int, bound: int | None
     submits = submits[(submits >= run.life_start[life]) & (submits < run.life_end[life]) & (time[submits] <= horizon)]
     if not len(submits):
         return -1
-    owner = run.owners(submits)
+    owners = run.owners(submits)
+    for owner in np.unique(owners).tolist():
+        mine = submits[owners == owner]
+        a = c["counter"][mine]
+        b = a + c["count"][mine].astype(np.int64)
+        waiting = np.flatnonzero(_originated_below(run, owner, b) - _originated_below(run, owner, a) < b - a)
+        if len(waiting):
+            return int(mine[waiting[0]])
+    return -1
+
+
+def _originated_below(run: Run, owner: int, numbers: Array) -> Array:
+    """How many originated messages of an owner have smaller numbers than these."""
     units = run.units
-    known = np.flatnonzero((units.owner == owner[0]) & (units.origin >= 0))
+    known = np.flatnonzero((units.owner == owner) & (units.origin >= 0))
+    if not len(known):
+        return np.zeros(len(numbers), np.int64)
     first = units.counter[known]
-    size = c["count"][units.origin[known]].astype(np.int64) if units.exact else np.ones(len(known), np.int64)
+    size = run.columns["count"][units.origin[known]].astype(np.int64) if units.exact else np.ones(len(known), np.int64)
     total = np.concatenate(([0], np.cumsum(size)))
-
-    def below(number: Array) -> Array:
-        """How many originated messages have a smaller number."""
-        k = np.searchsorted(first, number)  # frames that begin below it
-        inside = np.where(k > 0, np.minimum(size[k - 1], number - first[k - 1]), 0) if len(first) else 0
-        return total[np.maximum(k - 1, 0)] + inside
-
-    a = c["counter"][submits]
-    b = a + c["count"][submits].astype(np.int64)
-    waiting = np.flatnonzero(below(b) - below(a) < b - a)
-    return int(submits[waiting[0]]) if len(waiting) else -1
+    k = np.searchsorted(first, numbers)  # frames that begin below
+    inside = np.where(k > 0, np.minimum(size[k - 1], numbers - first[k - 1]), 0)
+    return total[np.maximum(k - 1, 0)] + inside
 
 
 def l4(run: Run) -> Finding:

@@ -343,12 +343,15 @@ def _hole(run: Run, theirs: Log, mine: Log) -> Finding | None:
     place = first_places(mine.units, len(run.units.owner))
     here = place[theirs.units]
     absent = here < 0
+    again = first_places(theirs.units, len(run.units.owner))[theirs.units] != np.arange(len(theirs.units))
     spot = np.where(absent, len(mine.units), here)
     if has_groups(run):
         grouped = run.columns["groups"][run.units.event_row[theirs.events]] >= 0
         for k in np.flatnonzero(absent & grouped).tolist():
             if run.life_member[mine.life] not in addressed(run).members(int(theirs.units[k])):
                 spot[k] = -1
+    spot[again] = -1  # what is delivered twice counts once
+    absent |= again
     worst = np.concatenate(([-1], np.maximum.accumulate(spot)[:-1])) if len(spot) else spot
     bad = ~absent & (here < mine.middle) & (here < worst)
     if mine.middle < len(mine.units) and mine.stay is not None:

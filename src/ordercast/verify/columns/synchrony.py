@@ -6,6 +6,7 @@ import numpy as np
 
 from ordercast.trace.schema import Kind, Level
 from ordercast.types import Service
+from ordercast.verify.columns.groups import addressed, has_groups
 from ordercast.verify.columns.model import Array, Run, Stay
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
@@ -56,7 +57,7 @@ def s11(run: Run) -> Finding:
             continue
         judged += 1
         other = first.setdefault((stay.code, run.view_at[stay.next].key), stay)
-        event = _differ(run, other.first, other.last, stay.first, stay.last)
+        event = _differ(run, (other.life, stay.life), other.first, other.last, stay.first, stay.last)
         if event >= 0:
             what = f"member {run.life_member[other.life]} and member {run.life_member[stay.life]}, going the same way, "
             what += f"differ in {run.named(int(run.units.events[event]))}"
@@ -75,10 +76,10 @@ def s13(run: Run) -> Finding:
         view = run.view_at[stay.transitional]
         key = (stay.code, view.key, view.members)
         other = before.setdefault(key, stay)
-        event = _differ(run, other.first, other.middle, stay.first, stay.middle)
+        event = _differ(run, (other.life, stay.life), other.first, other.middle, stay.first, stay.middle)
         if event < 0 and stay.next >= 0:
             other = during.setdefault(key, stay)
-            event = _differ(run, other.middle, other.last, stay.middle, stay.last)
+            event = _differ(run, (other.life, stay.life), other.middle, other.last, stay.middle, stay.last)
         if event >= 0:
             what = f"member {run.life_member[other.life]} and member {run.life_member[stay.life]} differ in "
             what += f"{run.named(int(run.units.events[event]))} around the same transitional view"
@@ -86,17 +87,28 @@ def s13(run: Run) -> Finding:
     return holds(judged)
 
 
-def _differ(run: Run, a: int, b: int, c: int, d: int) -> int:
-    """The first event of one slice whose unit the other has not, either way; -1: the same sets."""
+def _differ(run: Run, lives: tuple[int, int], a: int, b: int, c: int, d: int) -> int:
+    """The first event of one slice whose unit the other, for whom it was too, has not, either way; -1: none."""
     events = run.units.events
     one, two = events[a:b], events[c:d]
     if np.array_equal(one, two):
         return -1
-    for start, mine, theirs in ((a, one, two), (c, two, one)):
-        lacking = np.flatnonzero(~np.isin(mine, theirs))
+    for start, mine, theirs, life in ((a, one, two, lives[1]), (c, two, one, lives[0])):
+        lacking = start + np.flatnonzero(~np.isin(mine, theirs))
+        lacking = lacking[_meant(run, lacking, life)]
         if len(lacking):
-            return int(start + lacking[0])
+            return int(lacking[0])
     return -1
+
+
+def _meant(run: Run, events: Array, life: int) -> Array:
+    """Which of these events' units the life must have, too."""
+    out = np.ones(len(events), bool)
+    if has_groups(run):
+        member, codes = run.life_member[life], run.columns["groups"][run.units.event_row[events]]
+        for k in np.flatnonzero(codes >= 0).tolist():
+            out[k] = member in addressed(run).members(int(run.units.events[events[k]]))
+    return out
 
 
 def s14(run: Run) -> Finding:
@@ -113,19 +125,15 @@ def s14(run: Run) -> Finding:
             return broken(what, run.rows(rows[a + left[0]], rows[a + left[0] + 1]), judged)
     last = {(stay.life, stay.code): stay for stay in run.stays if stay.next >= 0}
     for stay in last.values():
-        mine = units.of_originate[unit_cuts[stay.life] : unit_cuts[stay.life + 1]]
-        mine = mine[(units.owner[mine] == stay.life) & (run.origin_view[mine] == stay.code)]
-        if not len(mine):
-            continue
-        if carry:
-            lacking = mine[run.positions(stay.life)[mine] < 0]
-        else:
-            lacking = mine[~_delivered(run, [stay])[mine]]
-        if len(lacking):
-            what = (
-                f"member {run.life_member[stay.life]} went on without delivering its own {run.named(int(lacking[0]))}"
-            )
-            return broken(what, run.rows(units.origin[lacking[0]], stay.next), judged)
+        a, b = unit_cuts[stay.life], unit_cuts[stay.life + 1]
+        mine = units.of_originate[a:b]
+        keep = (units.owner[mine] == stay.life) & (run.origin_view[mine] == stay.code)
+        delivered = run.positions(stay.life) >= 0 if carry else _delivered(run, [stay])
+        member, made = run.life_member[stay.life], units.originate_row[a:b]
+        for k in np.flatnonzero(keep & ~delivered[mine]).tolist():
+            if c["groups"][made[k]] < 0 or member in addressed(run).members(int(mine[k])):
+                what = f"member {member} went on without delivering its own {run.named(int(mine[k]))}"
+                return broken(what, run.rows(made[k], stay.next), judged)
     return holds(judged)
 
 
@@ -184,6 +192,7 @@ def _went_without(run: Run, stays: list[Stay], member: int, safe: Array) -> Find
         if stay.next < 0:
             continue
         lacking = safe[~_delivered(run, [stay])[events[safe]]]
+        lacking = lacking[_meant(run, lacking, stay.life)]
         if len(lacking):
             what = f"{run.named(int(events[lacking[0]]))} was delivered as safe but member {member} went on without it"
             return broken(what, run.rows(stay.view, rows[lacking[0]], stay.next))

@@ -22,7 +22,6 @@ def l3(run: Run) -> Finding:
     bound, judged = delivery_ns(run.header, stable), 0
     installed = [row.time_ns for life in lives.values() for row in regular_views(life) if view_key(row) == view]
     start = max([stable.since_ns, *installed])
-    addressed = run.addressed()
     due: dict[MessageId, tuple[Row, int]] = {}
     for life in lives.values():
         for row in life.of(Kind.ORIGINATE):
@@ -37,7 +36,7 @@ def l3(run: Run) -> Finding:
         for message, (row, deadline) in due.items():
             if not closed or deadline > stable.until_ns:
                 continue
-            if row.groups and life.member not in addressed.get(message, ()):
+            if row.groups and life.member not in run.addressed.get(message, ()):
                 continue
             judged += 1
             got = delivered.get(message)
@@ -79,7 +78,6 @@ def l4(run: Run) -> Finding:
         return cannot_judge("the header names no timeout to measure in")
     stable = Stability(frozenset(run.header.members), 0, run.end_ns, timeout, False)
     bound, judged = bound_of(run, stable) + (delivery_ns(run.header, stable) or 0), 0
-    addressed = run.addressed()
     for life in run.lives:
         stay = life.stays[-1]
         if stay.view is None:
@@ -90,7 +88,7 @@ def l4(run: Run) -> Finding:
                 if row.time_ns > horizon or run.origin_view[message] != stay.key:
                     continue
                 for member in stay.view.members or ():
-                    if row.groups and member not in addressed.get(message, ()):
+                    if row.groups and member not in run.addressed.get(message, ()):
                         continue
                     judged += 1
                     if not _delivered_in(run, member, message, stay.key):

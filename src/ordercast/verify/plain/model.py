@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ordercast.trace.schema import Header, Kind, Row
@@ -109,6 +110,14 @@ class Run:
         self.end_ns = max((row.time_ns for row in trace.rows), default=0)
         self.groups = sorted({g for life in self.lives for row in life.of(Kind.DELIVER) for g in row.groups or ()})
 
+    def meant_for(self, member: int, message: MessageId) -> bool:
+        """Whether a member must have the message: to no group, or to one it was in when others delivered it."""
+        row = self.originated.get(message)
+        if (row is not None and row.groups is None) or (row is None and message not in self.addressed):
+            return True
+        return member in self.addressed.get(message, ())
+
+    @cached_property
     def addressed(self) -> dict[MessageId, frozenset[int]]:
         """Who a message of groups is for: the members of these groups, as the first to deliver it saw them there."""
         out: dict[MessageId, frozenset[int]] = {}

@@ -23,13 +23,13 @@ def s15(run: Run) -> Finding:
         keys = [(message[:2], run.origin_view[message], group) for group in groups]
         before[message] = [last[key] for key in keys if key in last]
         last |= dict.fromkeys(keys, message)
-    addressed, judged = run.addressed(), 0
+    judged = 0
     for life in run.lives:
         delivered: dict[MessageId, Delivery] = {}
         for delivery in life.deliveries():
             judged += 1
             for earlier in before.get(delivery.message, ()):
-                if earlier not in delivered and _for(life, earlier, run, addressed):
+                if earlier not in delivered and run.meant_for(life.member, earlier):
                     late = next((d.row for d in life.deliveries() if d.message == earlier), None)
                     return broken(
                         f"member {life.member} delivered {named(delivery.message)} but not {named(earlier)} before it",
@@ -37,16 +37,6 @@ def s15(run: Run) -> Finding:
                     )  # fmt: skip
             delivered[delivery.message] = delivery
     return holds(judged)
-
-
-def _for(life: Life, message: MessageId, run: Run, addressed: dict[MessageId, frozenset[int]]) -> bool:
-    """Whether this life must have the message: to no group, or to one it was in when others delivered it."""
-    row = run.originated.get(message)
-    if row is not None and row.groups is None:
-        return True
-    if row is None and message not in addressed:
-        return True
-    return life.member in addressed.get(message, ())
 
 
 def s16(run: Run) -> Finding:
@@ -66,15 +56,16 @@ def s16(run: Run) -> Finding:
                 for message in messages(row):
                     if run.originated[message] is row:
                         needs[message] = list(latest.values())
-    addressed, judged = run.addressed(), 0
+    judged = 0
     for life in run.lives:
         delivered: set[MessageId] = set()
         for delivery in life.deliveries():
             judged += 1
             if delivery.message in needs and run.origin_view[delivery.message] == delivery.view:
                 for cause in needs[delivery.message]:
-                    if cause not in delivered and _for(life, cause, run, addressed):
-                        sender = run.life[delivery.message[:2]]
+                    if cause not in delivered and run.meant_for(life.member, cause):
+                        origin = run.originated[delivery.message]
+                        sender = run.life[origin.member, origin.incarnation]
                         seen = next(d.row for d in sender.deliveries() if d.message == cause)
                         return broken(
                             f"member {life.member} delivered {named(delivery.message)} without {named(cause)}, which "
@@ -232,19 +223,16 @@ def _no_holes(run: Run, keep: Keep) -> Finding:
             log = list(filter(keep, stay.deliveries))
             judged += len(log)
             stays[stay.key].append((life, stay, log))
-    addressed = run.addressed()
     for of_view in stays.values():
         for p in of_view:
             for q in of_view:
-                found = _hole(run, p[2], q[0], q[2], addressed) if p is not q else None
+                found = _hole(run, p[2], q[0], q[2]) if p is not q else None
                 if found:
                     return broken(*found, judged)
     return holds(judged)
 
 
-def _hole(
-    run: Run, theirs: Log, life: Life, mine: Log, addressed: dict[MessageId, frozenset[int]]
-) -> tuple[str, list[Row]] | None:
+def _hole(run: Run, theirs: Log, life: Life, mine: Log) -> tuple[str, list[Row]] | None:
     place: dict[MessageId, int] = {}
     for k, delivery in enumerate(mine):
         place.setdefault(delivery.message, k)
@@ -254,7 +242,10 @@ def _hole(
     missing_along: Delivery | None = None
     transitional = next((d.transitional for d in mine if d.transitional is not None), None)
     along = set((transitional.members or ()) if transitional is not None else ())
+    first = {delivery.message: delivery for delivery in reversed(theirs)}  # what is delivered twice counts once
     for delivery in theirs:
+        if first[delivery.message] is not delivery:
+            continue
         here = place.get(delivery.message)
         if here is not None:
             at_mine = mine[here]
@@ -266,7 +257,7 @@ def _hole(
                     f"as member {delivery.row.member} did",
                     [bad.row, delivery.row, at_mine.row],
                 )
-        if here is None and delivery.row.groups and life.member not in addressed.get(delivery.message, ()):
+        if here is None and delivery.row.groups and life.member not in run.addressed.get(delivery.message, ()):
             continue
         spot = nowhere if here is None else here
         if spot > worst:

@@ -58,7 +58,7 @@ def s11(run: Run) -> Finding:
                 continue
             judged += 1
             other, theirs = first.setdefault((stay.key, view_key(stay.next)), (life, stay))
-            found = _differ(other, theirs.deliveries, life, stay.deliveries)
+            found = _differ(run, other, theirs.deliveries, life, stay.deliveries)
             if found:
                 what = f"of {_id(stay.key)}, before going on to {_id(view_key(stay.next))}"
                 return broken(f"{found[0]} {what}", [found[1], theirs.next, stay.next], judged)
@@ -77,24 +77,28 @@ def s13(run: Run) -> Finding:
             key = (stay.key, view_key(stay.transitional), frozenset(stay.transitional.members or ()))
             regular = [d for d in stay.deliveries if d.transitional is None]
             rest = [d for d in stay.deliveries if d.transitional is not None]
-            found = _differ(*before.setdefault(key, (life, regular)), life, regular)
+            found = _differ(run, *before.setdefault(key, (life, regular)), life, regular)
             if not found and stay.next is not None:
-                found = _differ(*during.setdefault(key, (life, rest)), life, rest)
+                found = _differ(run, *during.setdefault(key, (life, rest)), life, rest)
             if found:
                 what = f"around the same transitional view after {_id(stay.key)}"
                 return broken(f"{found[0]} {what}", [found[1], stay.transitional], judged)
     return holds(judged)
 
 
-def _differ(one: Life, a: list[Delivery], two: Life, b: list[Delivery]) -> tuple[str, Row] | None:
-    """What one delivered and the other did not, if anything."""
+def _differ(run: Run, one: Life, a: list[Delivery], two: Life, b: list[Delivery]) -> tuple[str, Row] | None:
+    """What one delivered and the other, for whom it was too, did not."""
     for life, mine, other, theirs in ((one, a, two, b), (two, b, one, a)):
         known = {delivery.message for delivery in theirs}
         for delivery in mine:
-            if delivery.message not in known:
+            if delivery.message not in known and _for(run, other.member, delivery):
                 what = f"member {life.member} delivered {named(delivery.message)} and member {other.member} did not"
                 return what, delivery.row
     return None
+
+
+def _for(run: Run, member: int, delivery: Delivery) -> bool:
+    return not delivery.row.groups or member in run.addressed.get(delivery.message, ())
 
 
 def s14(run: Run) -> Finding:
@@ -117,7 +121,8 @@ def s14(run: Run) -> Finding:
                 if known is None:
                     continue
                 stay, delivered = known
-                if message not in (later if carry else delivered):
+                meant = not row.groups or life.member in run.addressed.get(message, ())
+                if meant and message not in (later if carry else delivered):
                     return broken(
                         f"member {life.member} went on to {_id(view_key(stay.next))} without delivering its own "
                         f"{named(message)}", [row, stay.next], judged,
@@ -168,6 +173,8 @@ def _not_safe(run: Run, stay: Stay, delivery: Delivery, member: int) -> tuple[st
         return f"{named(delivery.message)} was delivered as safe but member {member} never installed the view", None
     for other in theirs:
         if other.next is not None and all(d.message != delivery.message for d in other.deliveries):
+            if not _for(run, member, delivery):
+                continue
             return (
                 f"member {delivery.row.member} delivered {named(delivery.message)} as safe but member {member} went on "
                 "to another view without it",

@@ -312,7 +312,8 @@ def _view(rows: list[Row], pick: random.Random) -> None:
     change = pick.choice(
         [{"members": members[1:]}, {"members": (*members, 7)}, {"view_seq": pick.randint(1, 9)}, {"trans": members[:1]},
          {"view_rep": pick.randint(1, 3)}, {"view_kind": 3 - (row.view_kind or 1)},
-         {"previous_seq": 1, "previous_rep": 1}, {"detail": {"components": [[None, [1]]]}}, {"detail": {"primary": False}}]
+         {"previous_seq": 1, "previous_rep": 1}, {"detail": {"components": [[None, [1]]]}},
+         {"detail": {"primary": False}}]
     )  # fmt: skip
     rows[k] = replaced(row, **change)
 

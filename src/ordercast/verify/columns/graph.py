@@ -54,7 +54,7 @@ def _heads(a: Array, b: Array, units: int) -> tuple[Array, Array]:
     for _ in range(max(1, units).bit_length() + 1):
         further = head[head]
         if np.array_equal(further, head):
-            return head, np.empty(0, np.int64)
+            break
         head = further
     is_head = np.ones(units, bool)
     is_head[b] = False

@@ -99,6 +99,8 @@ def test_graph_carries_one_copy_per_edge():
 def test_graph_edges_and_relays_can_be_cut():
     cut = tiny(nets=(GRAPH,), faults=(Cut(pairs=("9>2",), edges=True),), messages=30)
     assert heard(cut) == {(1, 3): 10, (2, 1): 10, (2, 3): 10, (3, 1): 10}
+    lost = [row for row in cut.trace.rows if row.kind == Kind.DROP and row.detail["packet"] == "Word"]
+    assert [row.detail["reason"] for row in lost] == ["cut"] * 20
     dead = tiny(nets=(GRAPH,), faults=(Partition(shape="gateway", member=9),))
     assert heard(dead) == {}
 

@@ -102,7 +102,7 @@ class Hosts(Part, frozen=True, kw_only=True):
 class Clocks(Part, frozen=True, kw_only=True):
     """Monotonic clocks start within `skew_ms` of each other and run within `drift_percent` of true time."""
 
-    skew_ms: float = 0.0
+    skew_ms: float = 1000.0
     drift_percent: float = 0.0
 
 

@@ -17,7 +17,7 @@ from ordercast.contract import ALL, Packet, Transmit
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.host import CostFunction, Host
 from ordercast.sim.links import Datagram, Filter, Remembering, wire_reason
-from ordercast.sim.network import media
+from ordercast.sim.network import Arrivals, Medium, media
 from ordercast.sim.scenario import Hosts, Scenario
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level
@@ -90,8 +90,18 @@ class Traffic:
         else:
             datagram = (net, host.peer, packet, size, None, False)
             receivers = (to,) if to in medium.others[host.id] else ()
-        for member, at in medium.reach(self.time, host.id, receivers, size):
+        for member, at in self._reach(medium, host.id, receivers, packet, size):
             heappush(self.queue, (at, self.number(), self.arrive_all, (self.host[member],), datagram))
+
+    def _reach(self, medium: Medium, source: int, to: tuple[int, ...], packet: Packet, size: int) -> Arrivals:
+        """Who hears it when; a graph with cut edges leaves some out."""
+        arrivals = medium.reach(self.time, source, to, size)
+        if len(arrivals) < len(to):
+            reached = [member for member, _ in arrivals]
+            for member in to:
+                if member not in reached:
+                    self.lost(source, member, packet, "cut")
+        return arrivals
 
     def _transmit_slowly(self, host: Host, action: Transmit, size: int) -> None:
         """Through the faults on links, and through encode and decode where the scenario asks for it."""
@@ -105,7 +115,7 @@ class Traffic:
         if multicast:
             for fault in self.filters:
                 fault.multicast([m for m in receivers if m != host.id])
-        for member, at in medium.reach(self.time, host.id, receivers, size):
+        for member, at in self._reach(medium, host.id, receivers, packet, size):
             self._fly(host.id, member, at, datagram, multicast)
 
     def _fly(self, source: int, to: int, at: int, datagram: Datagram, multicast: bool) -> None:

@@ -32,6 +32,8 @@ lint: setup
 
 bench: setup
 	$(ORDERCAST) bench $(BENCH)
+	$(ORDERCAST) bench $(BENCH) --mode unicast
+	$(PY) benchmarks/sim_vs_simpy.py
 
 docs: setup
 	$(PY) scripts/reference.py

@@ -22,7 +22,7 @@ class Setting(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if isinstance(value, tuple):
-            return value  # type: ignore[return-value]
+            return value
         key, equals, text = str(value).partition("=")
         if not equals or not key.strip() or key != key.strip():
             raise BadValue(f"{value}: expected KEY=VALUE, such as spark.executor.memory=2g", ctx, param)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ordercast.pipeline import numbers
-from ordercast.pipeline.tables import arrays, table_of
 from ordercast.protocols.totem.latency import Differences, Echoes
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Load, Net, Scenario
 from ordercast.sim.world import run
 from ordercast.swarm.work import latencies, latency_figures
+from ordercast.trace.columns import Columns, from_rows
 from ordercast.trace.schema import Kind
 from ordercast.trace.trace import Trace
 
@@ -22,8 +22,8 @@ def simulated(**fields: Any) -> Trace:
     return run(Scenario(**{"messages": 400, "members": 4, "sizes": (10, 300), **fields})).trace
 
 
-def columns(trace: Trace) -> dict[str, Any]:
-    return arrays(table_of(trace.header, trace.rows), numbers.COLUMNS)
+def columns(trace: Trace) -> Columns:
+    return from_rows(trace.rows)
 
 
 @pytest.mark.parametrize("load", [Load(), Load(batch=7), Load(regime="bursts", burst=30, rate=50.0)])

@@ -6,18 +6,18 @@ Only rows that have a column's value are looked at, so how a null is written doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from ordercast.trace.columns import Columns
 from ordercast.trace.schema import Header, Kind
 from ordercast.types import ViewKind
 
 Array = np.ndarray[Any, Any]
-Columns = Mapping[str, Array]
 
 COUNTER_BITS = 40
 HOLD_MAX_NS = 1_000_000_000  # an echo held longer says more of the clocks' drift than of the latency

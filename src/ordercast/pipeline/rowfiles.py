@@ -1,6 +1,6 @@
 """Row files of live members as numpy columns, thousands of rows at a time; bad rows are set aside, not lost.
 
-The twin of ordercast.trace.rows.RowReader, which reads row by row and stops at the first damage.  A file may be growing
+ordercast.trace.load reads the same files and stops at the first damage; here what is good around it is kept.  A file may be growing
 while it is read, or end where a kill tore it: what is whole at this moment is read, the empty end is no damage.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from ordercast.errors import TraceError
+from ordercast.trace.columns import FIXED, SPARSE, Columns, Sparse, coded
 from ordercast.trace.rows import CERTAINTIES, NULLABLE, ROW, SIDE_SUFFIX, RowReader, Side
 from ordercast.trace.schema import Header, Kind
 
@@ -43,13 +44,12 @@ class BadRow(Struct, frozen=True):
 
 
 class Life(Struct):
-    """The rows of one incarnation.  `aside`: row number -> its lists and detail."""
+    """The rows of one incarnation that can be used, and those that cannot."""
 
     header: Header
     member: int
     incarnation: int
-    rows: Array  # of LAYOUT
-    aside: dict[int, Side]
+    columns: Columns
     bad: list[BadRow]
 
 
@@ -86,7 +86,34 @@ def read_life(path: Path) -> Life:
         good = np.array([row for row in range(end) if row not in wrong], np.int64)
         where = {old: new for new, old in enumerate(good.tolist())}
         table, aside = table[good], {where[row]: more for row, more in aside.items()}
-    return Life(reader.header, reader.member, reader.incarnation, table, aside, sorted(bad, key=lambda b: b.offset))
+    columns = _columns(reader, table, aside)
+    return Life(reader.header, reader.member, reader.incarnation, columns, sorted(bad, key=lambda b: b.offset))
+
+
+def _columns(reader: RowReader, table: Array, aside: dict[int, Side]) -> Columns:
+    fixed: dict[str, Array] = {
+        "member": np.full(len(table), reader.member, "u4"),
+        "incarnation": np.full(len(table), reader.incarnation, "i8"),
+    }
+    for name, (kind, null) in FIXED.items():
+        if name not in fixed:
+            column = table[name].astype(kind)
+            if name in NULLABLE and null is not None:
+                column[(table["null"] >> NULLABLE.index(name)) & 1 == 1] = null
+            fixed[name] = column
+    groups: list[Any] = [None] * len(table)
+    certainty: list[Any] = [CERTAINTIES[code] for code in table["certainty"].tolist()]
+    for row, more in aside.items():
+        groups[row] = more.groups
+        certainty[row] = more.certainty or certainty[row]
+    codes, tables = {}, {}
+    codes["groups"], tables["groups"] = coded(groups)
+    codes["certainty"], tables["certainty"] = coded(certainty)
+    sparse = {}
+    for name in SPARSE:
+        said = [(row, getattr(more, name)) for row, more in aside.items() if getattr(more, name) is not None]
+        sparse[name] = Sparse(np.array([row for row, _ in said], np.int64), [value for _, value in said])
+    return Columns(fixed, codes, tables, sparse)
 
 
 def _bad_rows(path: Path, first: int, table: Array) -> list[BadRow]:
@@ -128,8 +155,3 @@ def _aside(side: bytes, row: Any, cache: dict[tuple[int, int], Side]) -> Side | 
         return f"row {int(row['index'])}: its detail in the side file at byte {offset}: {why}"
     cache[offset, length] = found
     return found
-
-
-def null(rows: Array, name: str) -> Array:
-    """Where a nullable column is null."""
-    return (rows["null"] >> NULLABLE.index(name) & 1).astype(bool)

@@ -49,7 +49,7 @@ def load_columns(path: Path_, names: Sequence[str] | None = None, bad: Bad = Non
     for form, files in _forms(Path(path), bad):
         try:
             if form == "live":
-                yield _live_columns(files, bad)
+                yield live_columns(files, bad)
             else:
                 from ordercast.trace import parquet
 
@@ -180,7 +180,8 @@ def _in_order(path: Path, rows: list[Row], first: int = 0) -> None:
         last = row
 
 
-def _live_columns(files: list[Path], bad: Bad) -> tuple[Header, Columns]:
+def live_columns(files: list[Path], bad: Bad) -> tuple[Header, Columns]:
+    """One live run from its row files."""
     from ordercast.trace.columns import joined
 
     readers = _readers(files, bad)

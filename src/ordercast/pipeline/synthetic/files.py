@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ordercast.pipeline import tables
 from ordercast.pipeline.synthetic.faults import FAULTS, Fault, inject
-from ordercast.pipeline.synthetic.runs import Run, Shape, make_run, table
+from ordercast.pipeline.synthetic.runs import Run, Shape, columns_of, make_run
+from ordercast.trace.parquet import Writer
 from ordercast.trace.schema import Kind
 
 FILE_ROWS = 1_250_000
@@ -39,13 +39,13 @@ def write(directory: Path, runs: Iterable[tuple[Run, Fault | None]], prefix: str
     """Whole runs into files of a few million rows; the faults that went in."""
     directory.mkdir(parents=True, exist_ok=True)
     faults: list[Fault] = []
-    writer: tables.RunWriter | None = None
+    writer: Writer | None = None
     number = 0
     for run, fault in runs:
         if writer is None:
-            writer = tables.RunWriter(directory / f"{prefix}-{number:05d}.parquet")
+            writer = Writer(directory / f"{prefix}-{number:05d}.parquet")
             number += 1
-        writer.write(run.header, table(run))
+        writer.add(run.header, columns_of(run))
         if fault is not None:
             faults.append(fault)
         if writer.rows >= FILE_ROWS:

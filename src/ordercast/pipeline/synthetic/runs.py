@@ -2,7 +2,7 @@
 
 A run here is what a correct group on the Totem stack would have written at level `deliver`: a few thousand frames in
 one order, members that crash (their log is a prefix), partitions that merge again, views with their transitional views.
-Columns are numpy arrays, so that a hundred million rows take minutes.  A fault changes one run in one way and says
+Arrays are numpy arrays, so that a hundred million rows take minutes.  A fault changes one run in one way and says
 which promise it breaks.
 """
 
@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import numpy as np
-import pyarrow as pa
 from msgspec import Struct
 
-from ordercast.pipeline import tables
+from ordercast.trace.columns import FIXED, Columns, Sparse
 from ordercast.trace.schema import Header, Kind
 from ordercast.types import ViewKind
 
 Array = np.ndarray[Any, Any]
-Columns = dict[str, Array]
+Arrays = dict[str, Array]
 
 PROMISES = (*(f"S{k}" for k in (1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)),)
 INCARNATION = 1
@@ -163,7 +161,7 @@ _INTEGERS = (
 class Run:
     """One run's columns, rows of members one after the other; lists and details by row number."""
 
-    def __init__(self, header: Header, columns: Columns, lists: dict[str, dict[int, Any]]) -> None:
+    def __init__(self, header: Header, columns: Arrays, lists: dict[str, dict[int, Any]]) -> None:
         self.header, self.columns, self.lists = header, columns, lists
 
     def __len__(self) -> int:
@@ -197,9 +195,9 @@ class Run:
         c["position"] = np.where(c["position"] == NONE, NONE, positions)
 
 
-def _member_rows(story: _Story, member: int, lists: dict[str, dict[int, Any]], offset: int) -> Columns:
+def _member_rows(story: _Story, member: int, lists: dict[str, dict[int, Any]], offset: int) -> Arrays:
     """What one member wrote: for each of its views the view rows, then submits, originates and deliveries."""
-    parts: list[Columns] = []
+    parts: list[Arrays] = []
     at = offset
     rng = story.rng
     for view in story.views:
@@ -234,7 +232,7 @@ def _member_rows(story: _Story, member: int, lists: dict[str, dict[int, Any]], o
     return out
 
 
-def _view_body(rng: np.random.Generator, view: View, member: int, upto: int) -> Columns:
+def _view_body(rng: np.random.Generator, view: View, member: int, upto: int) -> Arrays:
     """Submit, originate and deliver rows of one member in one view, in the order it wrote them."""
     own = np.flatnonzero(view.sender[:upto] == member)
     lag = np.maximum(own - rng.integers(1, 6), 0)  # a frame is originated a few deliveries before its own
@@ -270,7 +268,7 @@ def _view_body(rng: np.random.Generator, view: View, member: int, upto: int) -> 
     return out
 
 
-def _blank(rows: int) -> Columns:
+def _blank(rows: int) -> Arrays:
     out = {name: np.full(rows, NONE, np.int64) for name in _INTEGERS}
     out["digest"] = np.zeros(rows, np.uint64)
     out["incarnation"][:] = INCARNATION
@@ -284,7 +282,7 @@ def make_run(name: str, seed: int, shape: Shape) -> Run:
     frames = max(20, int(rng.lognormal(np.log(shape.frames_mean) - sigma * sigma / 2, sigma)))
     story = _Story(rng, shape, frames, salt=seed)
     lists: dict[str, dict[int, Any]] = {"members": {}, "trans": {}, "detail": {}}
-    parts: list[Columns] = []
+    parts: list[Arrays] = []
     first = _blank(len(story.everyone) + len(story.crashed))
     first["member"][:], first["incarnation"][:] = 0, 1
     first["kind"][:] = [Kind.START] * len(story.everyone) + [Kind.CRASH] * len(story.crashed)
@@ -311,7 +309,7 @@ def make_run(name: str, seed: int, shape: Shape) -> Run:
     return run
 
 
-def _end_row(rows: Columns) -> Columns:
+def _end_row(rows: Arrays) -> Arrays:
     end = _blank(1)
     for column in ("member", "incarnation", "time_ns", "now_ns", "view_seq", "view_rep", "view_kind"):
         end[column][0] = rows[column][-1]
@@ -319,36 +317,19 @@ def _end_row(rows: Columns) -> Columns:
     return end
 
 
-def table(run: Run) -> pa.Table:
-    """The run as rows of a trace file."""
-    rows = len(run)
-    kind = run.columns["kind"]
-    out: list[pa.Array] = []
-    for field in tables.SCHEMA:
-        name = field.name
-        if name == "run":
-            codes = pa.array(np.zeros(rows, np.int8))
-            out.append(pa.DictionaryArray.from_arrays(codes, pa.array([run.header.run])).cast(pa.string()))
-        elif name == "digest":
-            absent = (kind != int(Kind.DELIVER)) & (kind != int(Kind.ORIGINATE))
-            out.append(pa.array(run.columns[name], field.type, mask=absent))
-        elif name in run.columns:
-            values = run.columns[name]
-            absent = values == NONE
-            dtype = field.type.to_pandas_dtype()
-            out.append(pa.array(np.where(absent, 0, values).astype(dtype), field.type, mask=absent))
-        else:
-            out.append(_sparse(run.lists.get(name, {}), rows, field.type))
-    return pa.Table.from_arrays(out, schema=tables.SCHEMA)
-
-
-def _sparse(values: dict[int, Any], rows: int, kind: pa.DataType) -> pa.Array:
-    """A column that is null but for a few rows."""
-    pieces: list[pa.Array] = []
-    at = 0
-    for row in sorted(values):
-        value = values[row]
-        said = msgspec.json.encode(value).decode() if isinstance(value, dict) else list(value)
-        pieces += [pa.nulls(row - at, kind), pa.array([said], kind)]
-        at = row + 1
-    return pa.concat_arrays([*pieces, pa.nulls(rows - at, kind)])
+def columns_of(run: Run) -> Columns:
+    """The run as the rest of the system knows it."""
+    fixed: dict[str, Array] = {}
+    for name, (kind, null) in FIXED.items():
+        values = run.columns[name]
+        if name != "digest" and null is not None:
+            values = np.where(values == NONE, null, values)
+        fixed[name] = values.astype(kind)
+    sparse = {}
+    for name in ("members", "trans", "detail"):
+        rows = sorted(run.lists[name])
+        sparse[name] = Sparse(np.array(rows, np.int64), [run.lists[name][row] for row in rows])
+    old = np.flatnonzero(run.columns["previous_seq"] != NONE)
+    pairs = [(int(run.columns["previous_seq"][row]), int(run.columns["previous_rep"][row])) for row in old]
+    sparse["previous"] = Sparse(old, pairs)
+    return Columns(fixed, None, None, sparse)

@@ -20,7 +20,7 @@ import msgspec
 
 from ordercast.errors import TraceError
 from ordercast.pipeline.find import Unit, find, row_files
-from ordercast.pipeline.scatter import scatter
+from ordercast.pipeline.scatter import arrow_schema, scatter
 
 if TYPE_CHECKING:
     import os
@@ -71,7 +71,7 @@ class _Ingest:
 
         units = [msgspec.json.decode(piece, type=Unit) for piece in pieces]
         rows = list(_write(units, Path(self.out)))
-        yield pa.RecordBatch.from_pylist(rows, schema=_arrow_schema(SCHEMA))
+        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMA))
 
 
 def _write(units: Sequence[Unit], out: Path) -> Iterator[dict[str, Any]]:
@@ -110,15 +110,8 @@ def _write_aside(path: Path, aside: list[Aside]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pylist([msgspec.structs.asdict(entry) for entry in aside], schema=_arrow_schema(ASIDE_SCHEMA))
+    table = pa.Table.from_pylist([msgspec.structs.asdict(entry) for entry in aside], schema=arrow_schema(ASIDE_SCHEMA))
     pq.write_table(table, path)
-
-
-def _arrow_schema(ddl: str) -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "double": pa.float64()}
-    return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in ddl.split(", "))])
 
 
 # ------------------------------------------------------------------------------------------------ reading with care

@@ -1,7 +1,8 @@
 """Row files of live members as numpy columns, thousands of rows at a time; bad rows are set aside, not lost.
 
-ordercast.trace.load reads the same files and stops at the first damage; here what is good around it is kept.  A file may be growing
-while it is read, or end where a kill tore it: what is whole at this moment is read, the empty end is no damage.
+ordercast.trace.load reads the same files and stops at the first damage; here what is good around it is kept.  A file
+may be growing while it is read, or end where a kill tore it: what is whole at this moment is read, and the empty end is
+no damage.
 """
 
 from __future__ import annotations

@@ -63,3 +63,11 @@ class _Task:
             named += zip(batch.column("number").to_pylist(), batch.column("piece").to_pylist(), strict=True)
         if named:
             yield from self.work([piece for _, piece in sorted(named)])
+
+
+def arrow_schema(ddl: str) -> pa.Schema:
+    """Spark's "name type, name type" as Arrow writes it."""
+    import pyarrow as pa
+
+    kinds = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "double": pa.float64()}
+    return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in ddl.split(", "))])

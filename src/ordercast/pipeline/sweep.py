@@ -21,7 +21,7 @@ import msgspec
 
 from ordercast.errors import UsageError
 from ordercast.pipeline.experiment import Experiment, Point
-from ordercast.pipeline.scatter import scatter
+from ordercast.pipeline.scatter import arrow_schema, scatter
 from ordercast.swarm.runner import Result, Runner
 from ordercast.version import __version__
 
@@ -125,17 +125,10 @@ def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
 # ------------------------------------------------------------------------------------------------------ tables on disk
 
 
-def arrow_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    kinds = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
-    return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in SCHEMA.split(", "))])
-
-
 def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema())
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMA))
 
 
 def write_part(out: Path, batch: pa.RecordBatch) -> None:
@@ -158,7 +151,7 @@ def done_rows(out: Path) -> pa.Table:
 
     parts = sorted((out / "parts").glob("part-*.parquet"))
     if not parts:
-        return arrow_schema().empty_table()
+        return arrow_schema(SCHEMA).empty_table()
     table = pa.concat_tables([pq.read_table(part) for part in parts]).sort_by("number")
     seen: dict[int, int] = {}
     for k, number in enumerate(table["number"].to_pylist()):

@@ -1,0 +1,245 @@
+"""verify: every run under some paths against every promise that applies to it, one task per few files.
+
+Spark hands out names of files; the task reads them itself and judges run after run with the checkers over arrays
+(ordercast.verify.columns), so no row of a trace ever passes through the JVM.  A run sits in one unit, so nothing is
+shuffled, and the verdicts do not depend on how units were spread or in which order they were named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.find import Unit, find, row_files
+from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.verify.catalogue import CATALOGUE, chosen
+from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, Verdict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ordercast.trace.columns import Columns
+    from ordercast.trace.schema import Header
+
+Paths = Iterable[str | os.PathLike[str]]
+
+UNREADABLE = "unreadable"
+SCHEMA = (
+    "path string, run string, protocol string, service string, rows bigint, promise string, state string, "
+    "judged bigint, text string, example string, offset bigint"
+)
+BATCH_ROWS = 4096
+
+
+def verify_paths(
+    spark: SparkSession, paths: Paths, promises: Sequence[str] | None = None, tasks: int | None = None
+) -> DataFrame:
+    """One row per run and promise (SCHEMA): state holds, broken or cannot judge; `example` is JSON, rows of a break.
+
+    A file that cannot be read is one row with state `unreadable`, no run and no promise; its text says why.
+    `promises`: judge by these instead of those the runs' headers name.
+    """
+    if promises is not None:
+        promises = [promise.id for promise in chosen(list(promises))]
+    return verify_units(spark, find(paths), promises, tasks)
+
+
+def verify_units(
+    spark: SparkSession, units: Sequence[Unit], promises: Sequence[str] | None = None, tasks: int | None = None
+) -> DataFrame:
+    pieces = [msgspec.json.encode(unit).decode() for unit in units]
+    return scatter(spark, pieces, [unit.bytes for unit in units], _Verify(promises), SCHEMA, tasks)
+
+
+def verify_here(paths: Paths, promises: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The same rows without Spark, one run after the other, by the plain checkers."""
+    from ordercast.verify import check
+
+    if promises is not None:
+        promises = [promise.id for promise in chosen(list(promises))]
+    for unit in find(paths):
+        yield from judge_unit(unit, promises, lambda header, columns, ids: check(_trace(header, columns), ids))
+
+
+def _trace(header: Header, columns: Columns) -> Any:
+    from ordercast.trace.trace import Trace
+
+    return Trace(header, columns.rows())
+
+
+class _Verify:
+    """The work of one task."""
+
+    def __init__(self, promises: Sequence[str] | None) -> None:
+        self.promises = promises
+
+    def __call__(self, pieces: list[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from ordercast.verify.columns import check
+
+        schema = arrow_schema(SCHEMA)
+        rows: list[dict[str, Any]] = []
+        for piece in pieces:
+            for row in judge_unit(msgspec.json.decode(piece, type=Unit), self.promises, check_columns(check)):
+                rows.append(row)
+                if len(rows) >= BATCH_ROWS:
+                    yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                    rows = []
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def check_columns(check: Any) -> Any:
+    return lambda header, columns, promises: check(columns, header, promises)
+
+
+def judge_unit(unit: Unit, promises: Sequence[str] | None, check: Any) -> Iterator[dict[str, Any]]:
+    """Verdicts on every run of a unit, as rows; what cannot be read becomes a row, too."""
+    bad: list[TraceError] = []
+    try:
+        for header, columns in runs_of(unit, bad):
+            for verdict in check(header, columns, promises):
+                yield _row(unit, header, len(columns), verdict)
+    except TraceError as why:
+        bad.append(why)
+    for why in bad:
+        yield {"path": why.path, "state": UNREADABLE, "text": why.why, "offset": why.offset}
+
+
+def runs_of(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
+    """The runs of a unit as arrays."""
+    from ordercast.trace.load import live_columns
+    from ordercast.trace.parquet import ParquetFile
+
+    if unit.kind == "rows":
+        yield live_columns(row_files(unit), bad)
+    else:
+        yield from ParquetFile(unit.path).runs()
+
+
+def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, Any]:
+    example = msgspec.json.encode(verdict.example).decode() if verdict.example else None
+    return {
+        "path": unit.path,
+        "run": header.run,
+        "protocol": header.protocol,
+        "service": header.service,
+        "rows": rows,
+        "promise": verdict.promise,
+        "state": verdict.state,
+        "judged": verdict.judged,
+        "text": verdict.text if verdict.state != HOLDS else None,
+        "example": example,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- what it means
+
+
+class Line(msgspec.Struct):
+    """One promise over all runs."""
+
+    promise: str
+    name: str
+    holds: int = 0
+    broken: int = 0
+    cannot_judge: int = 0
+    judged: int = 0
+
+
+class Summary(msgspec.Struct):
+    """What a table of verdicts says in short; a few breaks and doubts with all their words."""
+
+    runs: int
+    rows: int
+    lines: list[Line]
+    broken: list[dict[str, Any]]
+    doubts: list[dict[str, Any]]
+    unreadable: list[dict[str, Any]]
+    broken_total: int
+    unjudged_runs: int  # runs of which nothing could be judged
+
+    @property
+    def ok(self) -> bool:
+        return self.runs > 0 and self.broken_total == 0 and self.unjudged_runs == 0
+
+
+def summarise(verdicts: DataFrame, shown: int = 100) -> Summary:
+    """Aggregate a table of verdicts; only counts and the first few breaks leave the executors."""
+    from pyspark.sql import functions as F
+
+    verdicts = verdicts.persist()
+    try:
+        counted = (
+            verdicts.groupBy("promise", "state")
+            .agg(F.count("*").alias("n"), F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"))
+            .toArrow()
+            .to_pylist()
+        )
+        per_run = (
+            verdicts.where(F.col("promise").isNotNull())
+            .groupBy("path", "run")
+            .agg(F.max("rows").alias("rows"), F.max((F.col("state") != CANNOT_JUDGE).cast("int")).alias("judged"))
+        )
+        whole = per_run.agg(
+            F.count("*").alias("runs"), F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
+            F.coalesce(F.sum(1 - F.col("judged")), F.lit(0)).alias("unjudged"),
+        ).toArrow().to_pylist()[0]  # fmt: skip
+        some = {}
+        for state in (BROKEN, CANNOT_JUDGE, UNREADABLE):
+            some[state] = []
+            if any(line["state"] == state for line in counted):
+                rows = verdicts.where(F.col("state") == state).orderBy("run", "path", "promise", "offset").limit(shown)
+                some[state] = sorted(rows.toArrow().to_pylist(), key=_place)
+    finally:
+        verdicts.unpersist()
+    return _summary(counted, whole["runs"], whole["rows"], whole["unjudged"], some)
+
+
+def summarise_rows(rows: Iterable[dict[str, Any]], shown: int = 100) -> Summary:
+    """The same of rows in memory."""
+    counts: dict[tuple[Any, str], list[int]] = {}
+    runs: dict[tuple[str, Any], tuple[int, bool]] = {}
+    some: dict[str, list[dict[str, Any]]] = {BROKEN: [], CANNOT_JUDGE: [], UNREADABLE: []}
+    for row in rows:
+        entry = counts.setdefault((row.get("promise"), row["state"]), [0, 0])
+        entry[0] += 1
+        entry[1] += row.get("judged") or 0
+        if row.get("promise"):
+            key = row["path"], row["run"]
+            runs[key] = row["rows"], runs.get(key, (0, False))[1] or row["state"] != CANNOT_JUDGE
+        if row["state"] in some:
+            some[row["state"]].append(row)
+    counted = [{"promise": p, "state": s, "n": n, "judged": judged} for (p, s), (n, judged) in counts.items()]
+    some = {state: sorted(found, key=_place)[:shown] for state, found in some.items()}
+    unjudged = sum(not judged for _, judged in runs.values())
+    return _summary(counted, len(runs), sum(rows for rows, _ in runs.values()), unjudged, some)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, str, int, int]:
+    order = list(CATALOGUE)
+    promise = row.get("promise")
+    return row.get("run") or "", row["path"], order.index(promise) if promise in order else -1, row.get("offset") or 0
+
+
+def _summary(
+    counted: list[dict[str, Any]], runs: int, rows: int, unjudged: int, some: dict[str, list[dict[str, Any]]]
+) -> Summary:
+    lines: dict[str, Line] = {}
+    for entry in counted:
+        promise = entry["promise"]
+        if promise is None:
+            continue
+        line = lines.setdefault(promise, Line(promise, CATALOGUE[promise].name))
+        attribute = {HOLDS: "holds", BROKEN: "broken", CANNOT_JUDGE: "cannot_judge"}[entry["state"]]
+        setattr(line, attribute, getattr(line, attribute) + entry["n"])
+        line.judged += int(entry["judged"])
+    ordered = [lines[promise] for promise in CATALOGUE if promise in lines]
+    total = sum(line.broken for line in ordered)
+    return Summary(runs, int(rows), ordered, some[BROKEN], some[CANNOT_JUDGE], some[UNREADABLE], total, int(unjudged))

@@ -302,3 +302,43 @@ def capacity_bits(header: Header) -> int | None:
     nets = header.scenario.get("nets") or [{}]
     rates = [float(net.get("mbit", 1000.0)) for net in nets]
     return round(sum(rates) * 1_000_000) if all(rates) else None
+
+
+class Rates(Struct):
+    """Deliveries over a run's time: member -> (seconds, messages a second); moments worth a mark."""
+
+    curves: dict[int, tuple[list[float], list[float]]]
+    marks: list[tuple[float, str]]
+
+
+def rates(c: Columns, buckets: int) -> Rates:
+    """How fast each member was delivered messages, in equal pieces of the run's time."""
+    deliver = rows_of(c, Kind.DELIVER)
+    if not len(deliver):
+        return Rates({}, [])
+    time = c["time_ns"]
+    begin, end = int(time[deliver].min()), int(time[deliver].max())
+    width = max(1, -(-(end - begin + 1) // buckets))
+    place = (time[deliver] - begin) // width
+    used = int(place.max()) + 1
+    seconds = [float(width * (k + 0.5) / 1e9) for k in range(used)]
+    curves: dict[int, tuple[list[float], list[float]]] = {}
+    for member in np.unique(c["member"][deliver]):
+        mine = c["member"][deliver] == member
+        counts = np.bincount(place[mine], c["count"][deliver[mine]].astype(np.float64), used)
+        curves[int(member)] = (seconds, (counts / (width / 1e9)).tolist())
+    marks: dict[tuple[str, int, int], float] = {}
+    for row in np.flatnonzero((c["kind"] == int(Kind.VIEW)) & (c["view_kind"] == int(ViewKind.REGULAR))):
+        members = columns_members(c, int(row))
+        word = f"view of {members}" if members else "view"
+        marks.setdefault((word, int(c["view_seq"][row]), int(c["view_rep"][row])), (int(time[row]) - begin) / 1e9)
+    for row in rows_of(c, Kind.CRASH):
+        who = int(c["sender"][row] if c["member"][row] == 0 else c["member"][row])
+        marks.setdefault((f"crash of {who}", who, 0), (int(time[row]) - begin) / 1e9)
+    return Rates(curves, sorted((at, word) for (word, _, _), at in marks.items() if at > 0)[:12])
+
+
+def columns_members(c: Columns, row: int) -> str:
+    """The members of a view row, in few words."""
+    members = c.sparse["members"].get(row) or ()
+    return ",".join(map(str, members)) if len(members) <= 4 else f"{len(members)} members"

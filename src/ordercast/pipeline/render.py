@@ -6,12 +6,13 @@ for nothing from outside: it can be mailed, archived, opened in ten years.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from msgspec import Struct
 
+SHORT_CELL = ' class="k"'  # is not broken into lines
 ROWS_MAX = 200  # of one table on the page; the CSV files hold all
 
 
@@ -100,7 +101,8 @@ white-space:nowrap}
 td{border-bottom:1px solid var(--line);padding:5px 10px 5px 0;vertical-align:top}
 tr:last-child td{border-bottom:0}
 td.n,th.n{text-align:right}
-td.k{white-space:nowrap}
+td.k,td.n{white-space:nowrap}
+.events td{font-size:12.5px}
 .mark{display:inline-block;border-radius:6px;padding:0 8px;font-size:12.5px;font-weight:600;white-space:nowrap}
 .statement{color:var(--soft);font-size:12.5px}
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(430px,1fr));gap:12px}
@@ -168,22 +170,24 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
 def _promises(lines: Sequence[PromiseLine]) -> str:
     if not lines:
         return ""
+    single = all(line.holds + line.broken + line.cannot_judge == 1 for line in lines)
     rows = []
     for line in lines:
-        state, word = (
-            ("bad", "broken") if line.broken else ("doubt", "cannot judge") if line.cannot_judge else ("good", "holds")
-        )
+        state, word = ("good", "holds")
+        if line.broken:
+            state, word = "bad", "broken"
+        elif line.cannot_judge:
+            state, word = "doubt", "cannot judge"
+        counts = (line.judged,) if single else (line.holds, line.broken, line.cannot_judge, line.judged)
         rows.append(
             f'<tr><td class="k"><b>{escape(line.id)}</b> {escape(line.name)}</td>'
             f'<td><span class="mark {state}">{word}</span></td>'
-            f'<td class="n">{number(line.holds)}</td><td class="n">{number(line.broken)}</td>'
-            f'<td class="n">{number(line.cannot_judge)}</td><td class="n">{number(line.judged)}</td>'
-            f'<td class="statement">{escape(line.statement)}</td></tr>'
+            + "".join(f'<td class="n">{number(count) if count else "–"}</td>' for count in counts)
+            + f'<td class="statement">{escape(line.statement)}</td></tr>'
         )
-    head = (
-        '<tr><th>promise</th><th></th><th class="n">holds</th><th class="n">broken</th><th class="n">cannot judge</th>'
-        '<th class="n">events</th><th>what is promised</th></tr>'
-    )
+    words = ("events",) if single else ("holds", "broken", "not judged", "events")
+    head = "<tr><th>promise</th><th></th>" + "".join(f'<th class="n">{word}</th>' for word in words)
+    head += "<th>what is promised</th></tr>"
     return f'<h2>Promises</h2><div class="card scroll"><table>{head}{"".join(rows)}</table></div>'
 
 
@@ -207,12 +211,35 @@ def _breaks(content: Content) -> str:
     return "\n".join(out)
 
 
+# how a row of a trace is shown: heading -> (its keys, what is made of the value)
+_EVENT: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
+    ("time", "time_ns", lambda ns: f"{ns / 1e6:,.6f} ms".replace(",", " ")),
+    ("member", "member", str),
+    ("row", "index", str),
+    ("event", "kind", str),
+    ("about", "about", str),
+    ("message", "message", str),
+    ("view", "view", str),
+    ("after view", "previous", str),
+    ("delivered before", "position", str),
+    ("members", "members", lambda ids: ", ".join(map(str, ids))),
+    ("came along", "trans", lambda ids: ", ".join(map(str, ids))),
+    ("groups", "groups", lambda names: ", ".join(map(str, names))),
+    ("digest", "digest", lambda digest: f"{digest:016x}"),
+    ("detail", "detail", lambda detail: ", ".join(f"{key} {value}" for key, value in detail.items())),
+)
+
+
 def _event_rows(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
-    columns = list(dict.fromkeys(name for row in rows for name, value in row.items() if value is not None))
-    table = Table("", columns, [[row.get(name) for name in columns] for row in rows])
-    return f'<div class="scroll">{_cells(table)}</div>'
+    shown = [part for part in _EVENT if any(row.get(part[1]) is not None for row in rows)]
+    head = "".join(f"<th>{escape(title)}</th>" for title, _, _ in shown)
+    body = ""
+    for row in rows:
+        cells = (None if row.get(key) is None else make(row[key]) for _, key, make in shown)
+        body += "<tr>" + "".join(f'<td class="k">{_cell(cell)}</td>' for cell in cells) + "</tr>"
+    return f'<div class="scroll"><table class="events"><tr>{head}</tr>{body}</table></div>'
 
 
 def _doubts(doubts: Sequence[tuple[str, str, str]]) -> str:
@@ -257,10 +284,15 @@ def _cells(table: Table) -> str:
     mark = [' class="n"' if right else "" for right in numeric]
     head = "".join(f"<th{m}>{escape(name)}</th>" for name, m in zip(table.columns, mark, strict=True))
     rows = "".join(
-        "<tr>" + "".join(f"<td{m}>{_cell(value)}</td>" for value, m in zip(row, mark, strict=True)) + "</tr>"
+        "<tr>" + "".join(_td(value, m) for value, m in zip(row, mark, strict=True)) + "</tr>"
         for row in table.rows[:ROWS_MAX]
     )
     return f"<table><tr>{head}</tr>{rows}</table>"
+
+
+def _td(value: Any, mark: str) -> str:
+    text = _cell(value)
+    return f"<td{mark or (SHORT_CELL if len(text) < 16 else '')}>{text}</td>"
 
 
 def _cell(value: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -243,3 +244,20 @@ def _summary(
     ordered = [lines[promise] for promise in CATALOGUE if promise in lines]
     total = sum(line.broken for line in ordered)
     return Summary(runs, int(rows), ordered, some[BROKEN], some[CANNOT_JUDGE], some[UNREADABLE], total, int(unjudged))
+
+
+def write(verdicts: DataFrame, out: Path) -> DataFrame:
+    """The table of verdicts as Parquet under `out`; read back, so that it is computed once."""
+    path = str((out / "tables" / "verdicts").resolve())
+    verdicts.write.mode("overwrite").parquet(path)
+    return verdicts.sparkSession.read.parquet(path)
+
+
+def write_rows(rows: list[dict[str, Any]], out: Path) -> None:
+    """The same without Spark."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = out / "tables" / "verdicts"
+    path.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(SCHEMA)), path / "part-0.parquet")

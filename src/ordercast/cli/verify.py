@@ -1,0 +1,151 @@
+"""ordercast verify: judge recorded runs against the promises."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from ordercast.cli.common import BadValue, Whole, emit, force_option, json_option, output_directory, progress
+from ordercast.cli.spark_options import open_session, spark_options
+from ordercast.errors import TraceError, UsageError
+
+if TYPE_CHECKING:
+    from ordercast.pipeline.verify import Summary
+
+SHOWN_BREAKS = 5
+SHOWN_ROWS = 8  # of one break's example
+
+
+class Promises(click.ParamType):
+    """S1,S15,L3: ids of the catalogue."""
+
+    name = "ids"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        from ordercast.verify.catalogue import CATALOGUE
+
+        ids = [part.strip().upper() for part in str(value).split(",") if part.strip()]
+        unknown = [id for id in ids if id not in CATALOGUE]
+        if unknown or not ids:
+            raise BadValue(f"{value}: expected ids such as S1,S17,L3 (S1 to S26, L1 to L12)", ctx, param)
+        return ids
+
+
+@click.command("verify")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option(
+    "--promises", type=Promises(), default=None, help="Judge by these alone, as S1,S17 (else by all that apply)."
+)
+@click.option("--plain", is_flag=True, help="With the plain checkers in this process, without Spark.")
+@click.option(
+    "--skip-bad", is_flag=True, help="Judge the rest when a file cannot be read, and count what was left out."
+)
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for the table of verdicts.")
+@click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the files are cut.")
+@force_option
+@spark_options
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    promises: list[str] | None,
+    plain: bool,
+    skip_bad: bool,
+    out: Path | None,
+    tasks: int | None,
+    force: bool,
+    master: str | None,
+    conf: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> int:
+    """Judge the traces at PATH... (files or directories, of live runs or simulations) against the promises.
+
+    Exit code 0: every promise that could be judged held; 1: one was broken, or of some run nothing could be judged.
+    """
+    from ordercast.pipeline import verify as stage
+
+    if plain and (master or conf):
+        raise UsageError("--plain runs without Spark: it excludes --master and --conf")
+    if out is not None:
+        output_directory(out, force)
+    since = time.monotonic()
+    with progress("verifying") as shown:
+        if plain:
+            rows = list(stage.verify_here(paths, promises))
+            summary = stage.summarise_rows(rows)
+            if out is not None:
+                stage.write_rows(rows, out)
+        else:
+            units = stage.find(paths)  # what a person got wrong is said before Spark starts
+            spark = open_session(master, conf, shown)
+            shown.say(f"verifying {len(units)} files ...")
+            verdicts = stage.verify_units(spark, units, promises, tasks)
+            if out is not None:
+                verdicts = stage.write(verdicts, out)
+            summary = stage.summarise(verdicts)
+    if summary.unreadable and not skip_bad:
+        first = summary.unreadable[0]
+        raise TraceError(first["path"], first["offset"] or 0, first["text"])
+    result = {
+        "engine": "plain" if plain else "spark",
+        "ok": summary.ok,
+        "runs": summary.runs,
+        "rows": summary.rows,
+        "promises": [msgspec.to_builtins(line) for line in summary.lines],
+        "broken": [_example(row) for row in summary.broken],
+        "broken_total": summary.broken_total,
+        "cannot_judge": [_example(row) for row in summary.doubts],
+        "unjudged_runs": summary.unjudged_runs,
+        "skipped": [{"path": row["path"], "offset": row["offset"], "why": row["text"]} for row in summary.unreadable],
+        "wall_seconds": round(time.monotonic() - since, 3),
+    }
+    emit(result, as_json, lambda: words(summary, result["engine"]))
+    return 0 if summary.ok else 1
+
+
+def _example(row: dict[str, Any]) -> dict[str, Any]:
+    rows = msgspec.json.decode(row["example"]) if row.get("example") else []
+    return {"run": row["run"], "promise": row["promise"], "text": row["text"], "rows": rows, "path": row["path"]}
+
+
+def words(summary: Summary, engine: str) -> str:
+    """The verdict as a table, then what broke."""
+    lines = [f"{summary.runs} runs, {summary.rows} rows, judged by {engine}"]
+    width = max((len(line.name) for line in summary.lines), default=0)
+    for line in summary.lines:
+        state = "broken" if line.broken else "cannot judge" if line.cannot_judge and not line.holds else "holds"
+        counts = [f"{line.holds} hold"] if line.holds and (line.broken or line.cannot_judge) else []
+        counts += [f"{line.broken} broken"] if line.broken else []
+        counts += [f"{line.cannot_judge} not judged"] if line.cannot_judge and state != "cannot judge" else []
+        more = f"  ({', '.join(counts)})" if counts else ""
+        lines.append(f"  {line.promise:<4} {line.name:<{width}}  {state}{more}")
+    for row in summary.broken[:SHOWN_BREAKS]:
+        lines.append(f"\n{row['run']}: {row['text']}")
+        lines += [f"  {_row_words(example)}" for example in _example(row)["rows"][:SHOWN_ROWS]]
+    if summary.broken_total > SHOWN_BREAKS:
+        lines.append(f"\n... and {summary.broken_total - SHOWN_BREAKS} more broken")
+    for row in summary.doubts[:SHOWN_BREAKS]:
+        lines.append(f"not judged in {row['run']}: {row['text']}")
+    if summary.unreadable:
+        lines.append(f"left out: {len(summary.unreadable)} files")
+        lines += [
+            f"  {row['path']}: at byte {row['offset']}: {row['text']}" for row in summary.unreadable[:SHOWN_BREAKS]
+        ]
+    if summary.broken_total:
+        lines.append("a promise was broken")
+    elif summary.unjudged_runs:
+        lines.append(f"of {summary.unjudged_runs} runs nothing could be judged")
+    elif summary.runs:
+        lines.append("every promise that could be judged held")
+    else:
+        lines.append("there was no run to judge")
+    return "\n".join(lines)
+
+
+def _row_words(row: dict[str, Any]) -> str:
+    about = {name: value for name, value in row.items() if name not in ("member", "kind", "incarnation", "index")}
+    rest = " ".join(f"{name}={value}" for name, value in about.items())
+    return f"member {row.get('member')} #{row.get('index')} {row.get('kind')} {rest}"

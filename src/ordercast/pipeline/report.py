@@ -1,0 +1,321 @@
+"""report: one HTML file and the tables as CSV and JSON.
+
+Takes what `verify` and `measure` found, however they were computed (on Spark or here), so this module needs no Spark.
+`write_run` makes the whole report of a few traces by itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ordercast.errors import RunError
+from ordercast.pipeline import here, plots
+from ordercast.pipeline.find import Unit, find
+from ordercast.pipeline.render import Break, Content, Plot, PromiseLine, Table, number, page
+from ordercast.pipeline.verify import Summary, runs_of, summarise_rows, verify_here
+from ordercast.verify.catalogue import CATALOGUE
+from ordercast.version import __version__
+
+Tables = dict[str, list[dict[str, Any]]]
+
+CURVES_MAX = 8  # curves in one plot
+PICTURE_BYTES = 64 << 20  # a trace up to this size is looked at for pictures
+BUCKETS = 80  # of the delivery rate over a run
+BREAKS_SHOWN = 12
+PICTURES_MAX = 3
+
+
+def write_run(
+    report_path: str | os.PathLike[str],
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    verdicts: Iterable[dict[str, Any]] | None = None,
+    title: str = "",
+    engine: str = "plain",
+    facts: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """A report of the traces at `paths`, without Spark.
+
+    `verdicts`: rows as `pipeline.verify` gives them, if they are known already; else the plain checkers judge here.
+    """
+    named = list(paths)
+    rows = list(verify_here(named) if verdicts is None else verdicts)
+    bad: list[dict[str, Any]] = []
+    tables = here.measure_here(named, bad)
+    return write(
+        report_path, summarise_rows(rows), tables, units=find(named), title=title, engine=engine, facts=facts,
+    )  # fmt: skip
+
+
+def write(
+    report_path: str | os.PathLike[str],
+    summary: Summary | None,
+    tables: Tables,
+    *,
+    units: Sequence[Unit] = (),
+    title: str = "",
+    engine: str = "plain",
+    facts: Sequence[tuple[str, str]] = (),
+) -> Path:
+    """Write the page; what it is made of comes from verify (summary) and measure (tables)."""
+    path = Path(report_path)
+    text = page(content(summary, tables, units=units, title=title, engine=engine, facts=facts))
+    half = path.with_name(path.name + ".half")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half.write_text(text, encoding="utf-8")
+        half.replace(path)
+    except OSError as why:
+        raise RunError(f"{path}: cannot be written: {why.strerror}") from None
+    return path
+
+
+def content(
+    summary: Summary | None,
+    tables: Tables,
+    *,
+    units: Sequence[Unit] = (),
+    title: str = "",
+    engine: str = "plain",
+    facts: Sequence[tuple[str, str]] = (),
+) -> Content:
+    runs = tables.get("runs", [])
+    protocols = sorted({row["protocol"] for row in runs})
+    out = Content(title or _title(runs, protocols))
+    out.lead = _lead(summary, runs, engine)
+    out.facts = [*facts, *_facts(summary, tables)]
+    if summary is not None:
+        out.promises = [_line(line) for line in summary.lines]
+        out.breaks = [_break(row, units) for row in summary.broken[:BREAKS_SHOWN]]
+        out.breaks_total = summary.broken_total
+        out.doubts = [(row["run"], row["promise"], _short(row)) for row in summary.doubts[:20]]
+        out.set_aside = [(row["path"], row["offset"] or 0, row["text"]) for row in summary.unreadable]
+    out.plots = _plots(tables, units)
+    out.tables = _tables(tables)
+    out.pictures = _pictures(units) if len(runs) == 1 else []
+    out.foot = f"ordercast {__version__}. This page is one file and loads nothing from outside."
+    return out
+
+
+# ------------------------------------------------------------------------------------------------------------- words
+
+
+def _title(runs: list[dict[str, Any]], protocols: list[str]) -> str:
+    if len(runs) == 1:
+        return f"{runs[0]['protocol']}: {runs[0]['members']} members, {runs[0]['service']} service"
+    return f"{number(len(runs))} runs of {', '.join(protocols)}" if runs else "No runs"
+
+
+def _lead(summary: Summary | None, runs: list[dict[str, Any]], engine: str) -> str:
+    load = f"Load: {runs[0]['load']}. " if len(runs) == 1 else ""
+    how = {"spark": "judged by the array checkers on Spark", "plain": "judged by the plain checkers"}.get(
+        engine, engine
+    )
+    judged = f"{'It' if len(runs) == 1 else 'Every run'} was {how}." if summary is not None and summary.lines else ""
+    return load + judged
+
+
+def _facts(summary: Summary | None, tables: Tables) -> list[tuple[str, str]]:
+    runs = tables.get("runs", [])
+    out: list[tuple[str, str]] = []
+    if len(runs) > 1:
+        out.append(("runs", number(len(runs))))
+    if runs:
+        out.append(("messages ordered", number(sum(row["originated"] or 0 for row in runs))))
+        out.append(("deliveries", number(sum(row["deliveries"] or 0 for row in runs))))
+    if len(runs) == 1 and runs[0]["span_ns"]:
+        rate = runs[0]["originated"] / (runs[0]["span_ns"] / 1e9)
+        out.append(("messages a second", number(round(rate))))
+    latency = [row for row in tables.get("latency", []) if row["name"] == "submit"]
+    if len(latency) == 1:
+        out.append(("latency, median", span(latency[0]["p50"])))
+        out.append(("latency, 99 %", span(latency[0]["p99"])))
+    changes = sum(row["view_changes"] or 0 for row in runs)
+    if changes:
+        out.append(("view changes", number(changes)))
+    if summary is not None and summary.rows:
+        out.append(("rows of trace", number(summary.rows)))
+    return out
+
+
+def span(ns: float | None) -> str:
+    """A time for people."""
+    if ns is None:
+        return ""
+    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if abs(ns) >= factor:
+            return f"{ns / factor:.3g} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def _line(line: Any) -> PromiseLine:
+    promise = CATALOGUE[line.promise]
+    return PromiseLine(
+        line.promise, promise.name, promise.statement, line.holds, line.broken, line.cannot_judge, line.judged
+    )
+
+
+def _short(row: dict[str, Any]) -> str:
+    """Why, without the promise's own words before it."""
+    return str(row["text"] or "").partition("; ")[2] or str(row["text"] or "")
+
+
+def _break(row: dict[str, Any], units: Sequence[Unit]) -> Break:
+    promise = CATALOGUE[row["promise"]]
+    rows = msgspec.json.decode(row["example"]) if row.get("example") else []
+    return Break(row["run"], promise.id, promise.name, promise.statement, _short(row), rows)
+
+
+# ------------------------------------------------------------------------------------------------------------- plots
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['protocol']} {row['service']}, {row['members']} members, {row['load']}"
+
+
+def _plots(tables: Tables, units: Sequence[Unit]) -> list[Plot]:
+    out: list[Plot] = []
+    curves = here.series(tables.get("histogram", []), "submit", _label)
+    if curves:
+        shown = dict(list(curves.items())[:CURVES_MAX])
+        said = "From submit to delivery at each member, weighted by messages."
+        if len(shown) < len(curves):
+            said += f" {len(shown)} of {len(curves)} loads."
+        if len(shown) == 1:
+            shown = {"": next(iter(shown.values()))}
+        out.append(Plot("Latency", plots.distribution("latency", shown), said))
+    out += _by_load(tables)
+    rate = _rate_plot(tables, units)
+    return [*out, rate] if rate else out
+
+
+def _by_load(tables: Tables) -> list[Plot]:
+    """Curves over the offered rate, where a protocol was run at several."""
+    latency: dict[str, dict[float, float]] = {}
+    for row in tables.get("latency", []):
+        if row["name"] == "submit" and row["rate"]:
+            word = f"{row['protocol']} {row['service']}, {row['members']} members"
+            latency.setdefault(word, {})[row["rate"]] = row["mean"] / 1e6
+    through: dict[str, dict[float, float]] = {}
+    for row in tables.get("throughput", []):
+        if row["rate"] and row["messages_per_s"]:
+            word = f"{row['protocol']} {row['service']}, {row['members']} members"
+            through.setdefault(word, {})[row["rate"]] = row["messages_per_s"]
+    out: list[Plot] = []
+    for title, found, label in (
+        ("Mean latency by load", latency, "mean latency (ms)"),
+        ("Throughput by load", through, "ordered messages / s"),
+    ):
+        curves = {word: (sorted(at), [at[x] for x in sorted(at)]) for word, at in found.items() if len(at) > 1}
+        if curves:
+            out.append(
+                Plot(title, plots.lines(title, dict(list(curves.items())[:CURVES_MAX]), "offered messages / s", label))
+            )
+    return out
+
+
+def _rate_plot(tables: Tables, units: Sequence[Unit]) -> Plot | None:
+    """Deliveries over time of a single run."""
+    if len(tables.get("runs", [])) != 1 or len(units) != 1 or units[0].bytes > PICTURE_BYTES:
+        return None
+    from ordercast.pipeline import numbers
+
+    for _, columns in runs_of(units[0], []):
+        found = numbers.rates(columns, BUCKETS)
+        if found.curves:
+            named = {f"member {member}": curve for member, curve in found.curves.items()}
+            shown = dict(list(named.items())[:CURVES_MAX])
+            said = "Messages delivered at each member; lines mark views and crashes."
+            return Plot("Deliveries over time", plots.rate_over_time("rate", shown, found.marks), said)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------------ tables
+
+
+def _tables(tables: Tables) -> list[Table]:
+    out: list[Table] = []
+    latency = tables.get("latency", [])
+    if latency:
+        columns = ["protocol", "service", "members", "load", "from", "messages", "mean", "median", "90 %", "99 %",
+                   "99.9 %", "largest"]  # fmt: skip
+        rows = [
+            [row["protocol"], row["service"], row["members"], row["load"], row["name"], row["count"],
+             *(span(row[name]) for name in ("mean", "p50", "p90", "p99", "p99_9", "max"))]
+            for row in latency
+        ]  # fmt: skip
+        note = "From submit or origination to delivery; standstill: how long delivery paused around a view change."
+        out.append(Table("Latency in figures", columns, rows, note))
+    throughput = tables.get("throughput", [])
+    if throughput:
+        names = {
+            "protocol": "protocol", "service": "service", "members": "members", "load": "load", "runs": "runs",
+            "messages": "messages", "messages_per_s": "messages / s", "messages_per_frame": "messages / frame",
+            "datagrams_per_message": "datagrams / message", "bytes_per_delivery": "bytes / delivery",
+            "useful_share": "useful share", "utilisation": "utilisation", "retransmitted": "retransmitted",
+            "view_changes": "view changes",
+        }  # fmt: skip
+        kept = [name for name in names if any(row[name] is not None for row in throughput)]
+        rows = [[row[name] for name in kept] for row in throughput]
+        out.append(Table("Throughput and traffic", [names[name] for name in kept], rows))
+    skew = tables.get("skew_free", [])
+    if skew:
+        rows = [[row["protocol"], row["members"], row["load"], row["method"], row["messages"], span(row["mean_ns"])]
+                for row in skew]  # fmt: skip
+        note = (
+            "Mean latency from origination, by two methods that need no synchronised clocks (Totem's paper, section 4)."
+        )
+        out.append(
+            Table(
+                "Latency free of clock skew", ["protocol", "members", "load", "method", "messages", "mean"], rows, note
+            )
+        )
+    notes = tables.get("notes", [])
+    if notes:
+        rows = [[row["protocol"], row["name"], row["count"], *(row[n] / 1e6 for n in ("mean", "p50", "p99", "max"))]
+                for row in notes]  # fmt: skip
+        out.append(
+            Table("What protocols note", ["protocol", "what", "times", "mean", "median", "99 %", "largest"], rows)
+        )
+    runs = tables.get("runs", [])
+    if len(runs) > 1:
+        columns = [
+            "run",
+            "protocol",
+            "service",
+            "members",
+            "load",
+            "originated",
+            "deliveries",
+            "view_changes",
+            "crashes",
+        ]
+        rows = [[row[name] for name in columns] for row in runs]
+        out.append(Table("Runs", [name.replace("_", " ") for name in columns], rows))
+    return out
+
+
+def write_tables(directory: str | os.PathLike[str], tables: Tables) -> list[Path]:
+    """Every table as NAME.csv and NAME.json."""
+    out = Path(directory)
+    out.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for name, rows in tables.items():
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        with open(out / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows([["" if row.get(key) is None else row[key] for key in columns] for row in rows])
+        (out / f"{name}.json").write_bytes(msgspec.json.encode(rows) + b"\n")
+        written += [out / f"{name}.csv", out / f"{name}.json"]
+    return written
+
+
+def _pictures(units: Sequence[Unit]) -> list[Plot]:
+    return []

@@ -8,7 +8,7 @@ shuffled, and the verdicts do not depend on how units were spread or in which or
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,20 +57,14 @@ def verify_units(
     return scatter(spark, pieces, [unit.bytes for unit in units], _Verify(promises), SCHEMA, tasks)
 
 
-def verify_here(paths: Paths, promises: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The same rows without Spark, one run after the other, by the plain checkers."""
-    from ordercast.verify import check
-
+def verify_here(
+    paths: Paths, promises: Sequence[str] | None = None, check: Check | None = None
+) -> Iterator[dict[str, Any]]:
+    """The same rows without Spark, one run after the other, by the plain checkers (or another `check`)."""
     if promises is not None:
         promises = [promise.id for promise in chosen(list(promises))]
     for unit in find(paths):
-        yield from judge_unit(unit, promises, lambda header, columns, ids: check(_trace(header, columns), ids))
-
-
-def _trace(header: Header, columns: Columns) -> Any:
-    from ordercast.trace.trace import Trace
-
-    return Trace(header, columns.rows())
+        yield from judge_unit(unit, promises, check or check_plain)
 
 
 class _Verify:
@@ -82,12 +76,10 @@ class _Verify:
     def __call__(self, pieces: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from ordercast.verify.columns import check
-
         schema = arrow_schema(SCHEMA)
         rows: list[dict[str, Any]] = []
         for piece in pieces:
-            for row in judge_unit(msgspec.json.decode(piece, type=Unit), self.promises, check_columns(check)):
+            for row in judge_unit(msgspec.json.decode(piece, type=Unit), self.promises, check_columns):
                 rows.append(row)
                 if len(rows) >= BATCH_ROWS:
                     yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -96,15 +88,29 @@ class _Verify:
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def check_columns(check: Any) -> Any:
-    return lambda header, columns, promises: check(columns, header, promises)
+Check = Callable[["Header", "Columns", Sequence[str] | None], list[Verdict]]
 
 
-def judge_unit(unit: Unit, promises: Sequence[str] | None, check: Any) -> Iterator[dict[str, Any]]:
+def check_columns(header: Header, columns: Columns, promises: Sequence[str] | None) -> list[Verdict]:
+    """By the checkers over arrays."""
+    from ordercast.verify.columns import check
+
+    return check(columns, header, promises)
+
+
+def check_plain(header: Header, columns: Columns, promises: Sequence[str] | None) -> list[Verdict]:
+    """By the plain checkers."""
+    from ordercast.trace.trace import Trace
+    from ordercast.verify import check
+
+    return check(Trace(header, columns.rows()), promises)
+
+
+def judge_unit(unit: Unit, promises: Sequence[str] | None, check: Check) -> Iterator[dict[str, Any]]:
     """Verdicts on every run of a unit, as rows; what cannot be read becomes a row, too."""
     bad: list[TraceError] = []
     try:
-        for header, columns in runs_of(unit, bad):
+        for header, columns in runs_of(unit, bad, promises if check is check_columns else None, check is check_columns):
             for verdict in check(header, columns, promises):
                 yield _row(unit, header, len(columns), verdict)
     except TraceError as why:
@@ -113,15 +119,24 @@ def judge_unit(unit: Unit, promises: Sequence[str] | None, check: Any) -> Iterat
         yield {"path": why.path, "state": UNREADABLE, "text": why.why, "offset": why.offset}
 
 
-def runs_of(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
-    """The runs of a unit as arrays."""
+def runs_of(
+    unit: Unit, bad: list[TraceError], promises: Sequence[str] | None = None, judging: bool = False
+) -> Iterator[tuple[Header, Columns]]:
+    """The runs of a unit as arrays; `judging`: only the columns that judging by these promises needs."""
     from ordercast.trace.load import live_columns
     from ordercast.trace.parquet import ParquetFile
 
     if unit.kind == "rows":
         yield live_columns(row_files(unit), bad)
-    else:
-        yield from ParquetFile(unit.path).runs()
+        return
+    file = ParquetFile(unit.path)
+    names = None
+    if judging:
+        from ordercast.verify.columns import columns_for
+
+        wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
+        names = columns_for(wanted)
+    yield from file.runs(names)
 
 
 def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, Any]:

@@ -251,6 +251,8 @@ class RingLayer(Layer):
         self.idle = self.idle + 1 if token.seq == self.idle_seq else 0
         self.idle_seq = token.seq
         after = self.options.hold_after
+        if token.rtr or token.aru < token.seq:
+            after *= 6  # repairs go on at full speed for a while, but not for ever
         return (
             0 < after <= self.idle and ring.members[0] == self.me and ring is self.ring and not self.leaving
             and len(ring.members) > 1 and (not self.outbox or token.room == 0)
@@ -440,6 +442,8 @@ class RingLayer(Layer):
         new = self._make_ring(committed.ring_id, committed.members)
         self.attempt = attempt = Attempt(self.ring, new, committed, entries, self.ring_number)
         plan = attempt.plan
+        if plan.exchange:
+            self.received = False  # until this one is finished; the obligations stay
         fields = {"from": len(plan.transitional), "to": len(new.members), "frames": len(plan.rebroadcast)}
         return [Note("recovery" if plan.exchange else "recovery again", fields)]
 

@@ -10,8 +10,9 @@ from ordercast.limits import PENDING_BYTES_MAX, RTR_MAX
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.packets import REQUESTS_MAX, SEQ_MAX
 
-VISIT_BYTES = 480_000  # what a visit may send when the windows are left to us
-VISIT_FRAMES = (8, 128)
+VISIT_BYTES = 960_000  # what a visit may send when the windows are left to us
+VISIT_FRAMES = (16, 128)
+REQUEST_BYTES = 9  # one number on the token
 BUFFER_FRAMES = (256, 16_384)
 
 Count = Annotated[int, Meta(ge=0, le=100_000)]
@@ -21,21 +22,22 @@ class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Numbers count frames."""
 
     max_messages: Count = 0  # most frames of one visit; 0: by the size of a frame
-    window_size: Count = 0  # most frames of one rotation; 0: four visits
+    window_size: Count = 0  # most frames of one rotation; 0: three visits
     fair: bool = True  # a congested ring is shared by queue length
-    rtr_max: Annotated[int, Meta(ge=1, le=REQUESTS_MAX)] = RTR_MAX  # requests on the token
+    rtr_max: Annotated[int, Meta(ge=0, le=REQUESTS_MAX)] = 0  # requests on the token; 0: as many as a visit repairs
     accelerated: Count = 0  # frames sent after the token (Babay and Amir 2016); 0: all before it
     request_lag: Annotated[int, Meta(ge=0, le=64)] = 0  # visits a hole must be old before it is asked for
-    hold_after: Count = 30  # rotations without a new frame until the token is held; 0: never
+    hold_after: Count = 5  # rotations without a new frame until the token is held; 0: never
     first_seq: Annotated[int, Meta(ge=0, le=SEQ_MAX)] = 0  # where every ring's numbers begin (tests of large numbers)
 
     def limits(self, frame_bytes: int) -> Limits:
         low, high = VISIT_FRAMES
         visit = self.max_messages or min(high, max(low, VISIT_BYTES // frame_bytes))
-        window = self.window_size or 4 * visit
+        window = self.window_size or 3 * visit
+        requests = self.rtr_max or max(1, min(max(RTR_MAX, visit), (frame_bytes - 200) // REQUEST_BYTES))
         low, high = BUFFER_FRAMES
         buffer = max(2 * window, min(high, max(low, PENDING_BYTES_MAX // frame_bytes)))
-        return Limits(visit, window, self.rtr_max, self.fair, buffer)
+        return Limits(visit, window, requests, self.fair, buffer)
 
     @property
     def lag(self) -> int:

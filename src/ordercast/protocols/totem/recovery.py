@@ -10,6 +10,8 @@ Differs:
   D1  An entry on the commit token also says up to where frames are known safe, and to whom its writer is already
       obliged: after a failed recovery the earlier obligations still count.
   D2  A frame whose copy another member has already sent is not sent again.
+  D3  A further exchange makes the earlier one void until it is finished (it may have added frames here and not there),
+      but the obligations of the earlier one stay: somebody may have installed on them.
 """
 
 from __future__ import annotations
@@ -43,8 +45,7 @@ def recovery_plan(my_ring: ViewId, entries: Mapping[MemberId, RingEntry], held: 
     mine = {member: entry for member, entry in entries.items() if entry.ring == my_ring}
     obligation = set(mine)
     for entry in mine.values():
-        if entry.received:
-            obligation |= set(entry.obligation)
+        obligation |= set(entry.obligation)  # D3
     exchange = not all(entry.received and set(entry.obligation) == obligation for entry in mine.values())
     low = min(entry.aru for entry in mine.values())
     return Plan(

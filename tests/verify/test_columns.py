@@ -9,12 +9,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from verify_cases import ACCEPTED, REJECTED, UNJUDGED, Case
-from verify_random import good, mutated
+from verify_random import World, good, mutated
 from verify_traces import run
 
+from ordercast.trace.columns import from_rows, joined
+from ordercast.trace.trace import Trace
 from ordercast.verify import CATALOGUE, check
-from ordercast.verify.columns import CHECKS, check_trace
+from ordercast.verify.columns import CHECKS, check_many, check_trace
 from ordercast.verify.columns.graph import cycle
+from ordercast.verify.columns.many import surely
 
 ALL = [c for table in (ACCEPTED, REJECTED, UNJUDGED) for of in table.values() for c in of]
 
@@ -93,3 +96,30 @@ def test_cycles_that_no_two_logs_show() -> None:
     assert 50 < found < 350
     ring = [np.array([k, (k + 1) % 1000]) for k in range(1000)]
     assert len(cycle(ring, 1000)) == 1000 and not cycle(ring[:-1], 1000)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_many_runs_at_once_give_the_same_verdicts(block: int) -> None:
+    traces = []
+    for seed in range(block * 50, block * 50 + 50):
+        trace = good(seed)
+        traces.append(mutated(trace, seed) if seed % 3 == 0 else simple(seed))
+        traces.append(mutated(simple(seed), seed))
+    parts = [from_rows(trace.rows) for trace in traces]
+    cuts = np.cumsum([0, *map(len, parts)]).tolist()
+    traces.insert(7, Trace(traces[0].header, []))  # a run without rows
+    cuts.insert(7, cuts[7])
+    verdicts = check_many(joined(parts), cuts, [trace.header for trace in traces])
+    sure = surely(joined(parts), cuts, [trace.header for trace in traces], {f"S{k}" for k in range(1, 24)})
+    for k, trace in enumerate(traces):
+        assert states(verdicts[k]) == states(check_trace(trace)), f"trace {k}"
+    assert len(sure) == 19 and all(runs.sum() >= 10 for runs in sure.values())
+
+
+def simple(seed: int) -> Trace:
+    """A run of the common shape: one view, nobody fails."""
+    world = World(seed, plain=True)
+    for _ in range(world.pick.randint(0, 80)):
+        world.pick.choice([world.submit, world.originate, world.receive, world.deliver, world.deliver])()
+    world.finish()
+    return world.builder.trace()

@@ -29,10 +29,10 @@ class Component:
 
 
 class World:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, plain: bool = False) -> None:
         self.pick = pick = random.Random(seed)
         self.n = pick.randint(1, 5)
-        self.safe_too, self.grouped = pick.random() < 0.5, pick.random() < 0.3
+        self.safe_too, self.grouped = pick.random() < 0.5, not plain and pick.random() < 0.3
         self.builder = Builder(
             service="safe" if self.safe_too else "agreed", timeout_ns=pick.choice([0, 20_000]), run=f"r{seed}",
             live=pick.random() < 0.2, level=pick.choice(["deliver", "full", "full"]),

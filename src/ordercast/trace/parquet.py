@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,28 +215,44 @@ class ParquetFile:
 
     def runs(self, names: Sequence[str] | None = None) -> Iterator[tuple[Header, Columns]]:
         """Run after run, with the columns named (None: all)."""
+        for headers, cuts, columns in self.groups(names):
+            for k, header in enumerate(headers):
+                yield header, columns.slice(cuts[k], cuts[k + 1])
+
+    def groups(self, names: Sequence[str] | None = None) -> Iterator[tuple[list[Header], list[int], Columns]]:
+        """Several whole runs at once: run k is rows cuts[k] .. cuts[k + 1] - 1 of the columns."""
         from ordercast.trace.columns import joined
 
-        open_run = ""
-        parts: list[Columns] = []
         seen: set[str] = set()
+        held: tuple[list[str], list[int], Columns] | None = None
         for k in range(self._file.metadata.num_row_groups):
-            for run, columns in self._group(k, names):
-                if run != open_run:
-                    if parts:
-                        yield self.headers[open_run], joined(parts)
-                    if run in seen:
-                        raise TraceError(self.path, k, f"the rows of run {run!r} are not together")
-                    seen.add(run)
-                    open_run, parts = run, []
-                parts.append(columns)
-        if parts:
-            yield self.headers[open_run], joined(parts)
-        for run in self.headers.keys() - seen:
-            yield self.headers[run], _empty()
+            words, cuts, columns = self._group(k, names)
+            if not words:
+                continue
+            if held is not None and held[0][-1] == words[0]:  # a run that goes on in the next row group
+                more = len(held[2])
+                words = held[0] + words[1:]
+                cuts = held[1][:-1] + [cut + more for cut in cuts[1:]]
+                columns = joined([held[2], columns])
+            elif held is not None:
+                yield self._known(held[0], seen, k), held[1], held[2]
+            held = (words, cuts, columns)
+        if held is not None:
+            yield self._known(held[0], seen, 0), held[1], held[2]
+        for run in sorted(self.headers.keys() - seen):
+            yield [self.headers[run]], [0, 0], _empty()
 
-    def _group(self, k: int, names: Sequence[str] | None) -> Iterator[tuple[str, Columns]]:
-        """The runs of one row group."""
+    def _known(self, words: list[str], seen: set[str], group: int) -> list[Header]:
+        for word in words:
+            if word not in self.headers:
+                raise TraceError(self.path, group, f"run {word!r} has rows but no header")
+            if word in seen:
+                raise TraceError(self.path, group, f"the rows of run {word!r} are not together")
+            seen.add(word)
+        return [self.headers[word] for word in words]
+
+    def _group(self, k: int, names: Sequence[str] | None) -> tuple[list[str], list[int], Columns]:
+        """One row group: the names of its runs, where each begins and the last ends, and the rows."""
         import numpy as np
 
         pa = arrow()
@@ -246,21 +261,17 @@ class ParquetFile:
             table = self._file.read_row_group(k, columns=wanted, use_threads=False)
         except (OSError, pa.ArrowException) as why:
             raise TraceError(self.path, k, f"row group {k} is damaged: {' '.join(str(why).split())[:160]}") from None
+        columns = _columns(pa, table)
         if not table.num_rows:
-            return
+            return [], [0], columns
         run = _dictionary(pa, table.column("run"))
         codes, words = run.indices.to_numpy(zero_copy_only=False), run.dictionary.to_pylist()
         cuts = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-        columns = _columns(pa, table)
         kinds = columns["kind"]
         if kinds.min() < 1 or kinds.max() > max(Kind):
             bad = int(np.flatnonzero((kinds < 1) | (kinds > max(Kind)))[0])
             raise TraceError(self.path, bad, f"unknown event {int(kinds[bad])} in row {bad} of row group {k}")
-        for start, end in pairwise(cuts):
-            name = words[codes[start]]
-            if name not in self.headers:
-                raise TraceError(self.path, k, f"run {name!r} has rows but no header")
-            yield name, columns.slice(start, end) if end - start < len(codes) else columns
+        return [words[codes[cut]] for cut in cuts[:-1]], cuts, columns
 
 
 def _empty() -> Columns:

@@ -238,16 +238,14 @@ class Run:
         follows = (owner[1:] != owner[:-1]) | (first[1:] >= first[:-1] + size[:-1])
         if not (own.all() and follows.all() and (size > 0).all()):
             return None
-        received = self.of(Kind.RECEIVE)  # must be of the same frames, else messages are told apart
-        if len(received) and _find(owner, first, size, cuts, *self._wanted(received)) is None:
-            return None
-        unit = _find(owner, first, size, cuts, *self._wanted(delivers))
-        if unit is None:
-            return None
+        for rows_of in (self.of(Kind.RECEIVE), delivers):  # both must be of the same frames
+            of = self.owners(rows_of)
+            if self.strangers:
+                return None
+            unit, match = find_frames(owner, first, size, cuts, of, counter[rows_of], count[rows_of])
+            if not match.all():
+                return None
         return Units(owner, first, rows, np.arange(len(rows)), rows, unit, delivers, True, members[owner])
-
-    def _wanted(self, rows: Array) -> tuple[Array, Array, Array]:
-        return self.owners(rows), self.columns["counter"][rows], self.columns["count"][rows]
 
     def _messages(self) -> Units:
         """Single messages."""
@@ -312,23 +310,23 @@ def first_places(log: Array, units: int) -> Array:
     return place
 
 
-def _find(owner: Array, first: Array, size: Array, cuts: Array, of: Array, wanted: Array, sizes: Array) -> Array | None:
-    """The frame of each delivery, by (owner, counter); None when one has none."""
-    if not len(of):
-        return np.empty(0, np.int64)
-    if not len(first) or int(of.max()) >= len(cuts) - 1:
-        return None
+def find_frames(
+    owner: Array, first: Array, size: Array, cuts: Array, of: Array, wanted: Array, sizes: Array
+) -> tuple[Array, Array]:
+    """The frame of each delivery, by (owner, counter), and whether it is just that frame.
+
+    `owner`, `first` and `size` tell the frames, sorted by the first two, those of owner k at cuts[k] .. cuts[k + 1].
+    """
     last = len(first) - 1
+    if last < 0 or not len(of):
+        return np.zeros(len(of), np.int64), np.zeros(len(of), bool)
     if (size == 1).all() and ((owner[1:] != owner[:-1]) | (first[1:] == first[:-1] + 1)).all():
-        begin = np.minimum(cuts[:-1], last)
-        unit = (cuts[:-1] - first[begin])[of] + wanted  # numbers without gaps: no search
+        unit = (cuts[:-1] - first[np.minimum(cuts[:-1], last)])[of] + wanted  # numbers without gaps: no search
     else:
         stride = int(max(first.max(), wanted.max())) + 1
         if stride > 2**62 // (len(cuts) + 1):
-            return None
+            return np.zeros(len(of), np.int64), np.zeros(len(of), bool)
         unit = np.searchsorted(owner * stride + first, of * stride + wanted)
     if int(unit.min()) < 0 or int(unit.max()) > last:
-        return None
-    if (first[unit] == wanted).all() and (owner[unit] == of).all() and (size[unit] == sizes).all():
-        return unit
-    return None
+        unit = np.clip(unit, 0, last)
+    return unit, (first[unit] == wanted) & (owner[unit] == of) & (size[unit] == sizes)

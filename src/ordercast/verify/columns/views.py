@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from ordercast.trace.schema import Kind
 from ordercast.verify.columns.model import Run, Stay, ViewKey, ViewRow
 from ordercast.verify.verdict import Finding, broken, holds
@@ -53,16 +51,18 @@ def s6(run: Run) -> Finding:
 
 
 def s7(run: Run) -> Finding:
-    rows = np.sort(np.concatenate((run.of(Kind.SUBMIT), run.delivers)))
-    cuts = run.cuts(rows)
     first: dict[int, int] = {}
     for view in run.views:
         first.setdefault(view.life, view.row)
-    for life in range(run.lives):
-        if cuts[life] < cuts[life + 1] and rows[cuts[life]] < first.get(life, len(run.columns)):
-            what = f"member {run.life_member[life]} took or delivered a message before its first view"
-            return broken(what, run.rows(rows[cuts[life]]))
-    return holds(len(rows))
+    judged = 0
+    for rows in (run.of(Kind.SUBMIT), run.delivers):
+        cuts = run.cuts(rows)
+        judged += len(rows)
+        for life in range(run.lives):
+            if cuts[life] < cuts[life + 1] and rows[cuts[life]] < first.get(life, len(run.columns)):
+                what = f"member {run.life_member[life]} took or delivered a message before its first view"
+                return broken(what, run.rows(rows[cuts[life]]))
+    return holds(judged)
 
 
 def s8(run: Run) -> Finding:

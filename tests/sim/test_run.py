@@ -108,3 +108,25 @@ def test_a_recorded_run_replays_byte_for_byte(tmp_path):
     replayed = replay(tmp_path)
     assert len(replayed) == ROUGH.members
     assert all(each.inputs > 100 and not each.difference for each in replayed)
+
+
+def test_process_groups_are_joined_left_and_addressed():
+    from ordercast.sim.faults import Crash, Regroup
+    from ordercast.verify import check
+
+    faults = (Regroup(member=1, at_ms=60, away_ms=50), Regroup(at_ms=90), Crash(member=3, at_ms=120, down_ms=100))
+    scenario = Scenario(protocol="totem", members=4, messages=200, groups=3, seed=5, load=Load(rate=100.0))
+    scenario = scenario.changed(faults=faults, heal_ms=400)
+    outcome = run(scenario, level="full")
+    assert outcome.ended == "delivered"
+    kinds = [row.kind for row in outcome.trace.rows]
+    assert kinds.count(Kind.GROUP_VIEW) > 6
+    assert {row.groups for row in outcome.trace.rows if row.kind == Kind.DELIVER} > {("g1",), ("g2",), ("g3",)}
+    verdicts = {verdict.promise: verdict.state for verdict in check(outcome.trace)}
+    assert "broken" not in verdicts.values()
+    assert verdicts["S21"] == verdicts["S22"] == "holds"
+
+
+def test_groups_need_a_protocol_that_has_them():
+    with pytest.raises(UsageError, match="groups: token_site has no process groups"):
+        run(PLAIN.changed(groups=2))

@@ -33,9 +33,18 @@ class Application:
     """One member's, over all lives of its process."""
 
     def __init__(
-        self, world: World, host: Host, source: Submissions, regime: str, window: int, turns: Turns | None
+        self,
+        world: World,
+        host: Host,
+        source: Submissions,
+        regime: str,
+        window: int,
+        turns: Turns | None,
+        groups: tuple[str, ...],
     ) -> None:
         self.world, self.host, self.source = world, host, source
+        self.groups = groups  # process groups it is in, and submits to; none: everything goes to everybody
+        self.draw = world.generator(f"groups/{host.id}")
         self.answering = regime in ANSWERING  # deliveries bring on the next submission
         self.window, self.turns = window, turns
         self.service = world.service
@@ -50,11 +59,12 @@ class Application:
         self.asked = False  # a submission is on its way into the core
         self.blocked = False  # refused; waits for room
         self.woken = False  # a call at the next submission's time is in the queue
+        self.joined = not self.groups
 
     def pump(self) -> None:
         """Submit all that is due now."""
         world, host = self.world, self.host
-        while host.up and not self.asked and not self.blocked and not host.left:
+        while host.up and self.joined and not self.asked and not self.blocked and not host.left:
             if self.extra:
                 self.asked = True
                 world.submit(host, self)
@@ -97,7 +107,31 @@ class Application:
         host = self.host
         first = host.counter + 1
         payloads = [payload(host.id, host.incarnation, first + k, size) for k in range(count)]
-        return Submission(payloads, self.service)
+        return Submission(payloads, self.service, self._address())
+
+    def _address(self) -> tuple[str, ...]:
+        """One of the groups it is in, now and then two."""
+        if not self.groups:
+            return ()
+        return tuple(
+            sorted(self.draw.sample(self.groups, 2 if len(self.groups) > 1 and self.draw.random() < 0.2 else 1))
+        )
+
+    def away_from(self, group: str) -> None:
+        self.groups = tuple(name for name in self.groups if name != group)
+
+    def back_in(self, group: str) -> None:
+        if group not in self.groups:
+            self.groups = (*self.groups, group)
+            if self.host.up and self.joined:
+                self.world.give(self.host, ("regroup", group, True))
+
+    def join(self) -> None:
+        """The first view of a life: join the process groups, then submit."""
+        for group in self.groups:
+            self.world.give(self.host, ("regroup", group, True))
+        self.joined = True
+        self.pump()
 
     def accepted(self) -> None:
         self.asked = False

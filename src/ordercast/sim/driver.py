@@ -215,6 +215,8 @@ class Driver(Traffic):
             told = item
         self.inputs += what not in ("receive", "drained")
         actions = self._ask(host, now, told)
+        if what == "regroup" and actions and type(actions[0]) is Refuse:
+            return  # it is leaving: nobody waits for the answer
         if actions:
             self.perform(host, actions)
         if application is not None and host.up:
@@ -355,6 +357,8 @@ class Driver(Traffic):
             application.accepted()
         elif what is ViewChange:
             if event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
+                if not host.view and application.groups:
+                    self.later(self.time, self._join, host, host.incarnation)
                 host.view = event.view.members  # type: ignore[attr-defined]
                 host.views += 1
         elif what is Room:
@@ -401,6 +405,10 @@ class Driver(Traffic):
     def _room(self, host: Host, incarnation: int) -> None:
         if host.up and host.incarnation == incarnation:
             self.applications[host.id].room()
+
+    def _join(self, host: Host, incarnation: int) -> None:
+        if host.up and host.incarnation == incarnation:
+            self.applications[host.id].join()
 
     def _store(self, host: Host, action: Store) -> None:
         ticket, takes = host.disk.begin(action.key, action.number, action.data)

@@ -254,6 +254,13 @@ class Leaving(MemberFault, frozen=True, kw_only=True, tag="leave"):
     away_ms: float | None = None
 
 
+class Regroup(MemberFault, frozen=True, kw_only=True, tag="regroup"):
+    """The member leaves one of its process groups and joins it again after `away_ms`, or never."""
+
+    family = "leave"
+    away_ms: float | None = None
+
+
 class Slow(MemberFault, frozen=True, kw_only=True, tag="slow"):
     """Every step takes `times` as long, and at least `times` x `step_us` where the host costs nothing."""
 
@@ -322,12 +329,12 @@ class Consumer(MemberFault, frozen=True, kw_only=True, tag="consumer"):
 FAULTS: tuple[type[Fault], ...] = (
     Loss, BurstLoss, Subset, Mtu, Duplication, Reordering, Slowness, Clog, Swizzle, Corruption, Version, Replay,
     Cut, Partition,
-    Crash, Storm, Pause, Leaving, Slow, Drift, ClockJump,
+    Crash, Storm, Pause, Leaving, Regroup, Slow, Drift, ClockJump,
     DiskFault,
     Burst, SmallBuffer, Consumer,
 )  # fmt: skip
 AnyFault = (
     Loss | BurstLoss | Subset | Mtu | Duplication | Reordering | Slowness | Clog | Swizzle | Corruption | Version
-    | Replay | Cut | Partition | Crash | Storm | Pause | Leaving | Slow | Drift | ClockJump | DiskFault | Burst
-    | SmallBuffer | Consumer
+    | Replay | Cut | Partition | Crash | Storm | Pause | Leaving | Regroup | Slow | Drift | ClockJump | DiskFault
+    | Burst | SmallBuffer | Consumer
 )  # fmt: skip

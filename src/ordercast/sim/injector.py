@@ -32,6 +32,7 @@ class Injector(LinkStrikes):
             f.Storm: self._storm,
             f.Pause: self._pause,
             f.Leaving: self._leave,
+            f.Regroup: self._regroup,
             f.Slow: self._slow,
             f.Drift: self._drift,
             f.ClockJump: self._clock,
@@ -136,6 +137,17 @@ class Injector(LinkStrikes):
             world.give(host, ("leave",))
         if fault.away_ms is not None:
             self._back(host, fault.away_ms, True)
+        self.finish(running)
+
+    def _regroup(self, running: Running, fault: f.Regroup) -> None:
+        world, host = self.world, self._host(running)
+        groups = world.applications[host.id].groups
+        if host.up and len(groups) > 1:  # it always stays in its first one, to which it submits meanwhile
+            group = running.random.choice(groups[1:])
+            world.applications[host.id].away_from(group)
+            world.give(host, ("regroup", group, False))
+            if fault.away_ms is not None:
+                self.after(round(fault.away_ms * MS), lambda: world.applications[host.id].back_in(group))
         self.finish(running)
 
     # ------------------------------------------------------------------------------------------------ slowness, clocks

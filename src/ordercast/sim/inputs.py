@@ -40,4 +40,5 @@ _RECORDED: dict[str, Any] = {
     "unreachable": record.Unreachable,
     "room": record.RoomGiven,
     "leave": record.LeaveAsked,
+    "regroup": record.Regrouped,
 }

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ordercast.contract import Action, Setup
+from ordercast.contract import Action, Layer, Setup
+from ordercast.errors import UsageError
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.application import Turns
 from ordercast.sim.driver import Driver
@@ -51,6 +52,8 @@ class Lives(Driver):
         log = RecordWriter(self.record, recorded(self.header, setup)) if self.record is not None else None
         host.recorder = Recorder(self.sink, host.id, host.incarnation, self.level, matches, log)
         host.stack = stack = self.maker(setup)
+        if scenario.groups and type(stack.top.layer).regroup is Layer.regroup:
+            raise UsageError(f"groups: {scenario.protocol} has no process groups")
         host.receive, host.drained = stack.receive, stack.drained
         host.peer = Peer(host.id, host.incarnation)
         host.up = True

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.errors import ConfigError, UsageError
-from ordercast.limits import DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, MEMBERS_MAX
+from ordercast.limits import DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, GROUPS_MAX, MEMBERS_MAX
 from ordercast.sim import toml
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Drift, Fault, LinkFault, Partition, split_pair
 from ordercast.sim.law import Delay
@@ -125,6 +125,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     messages: int = 1000  # of all senders together
     sizes: tuple[int, ...] = (64,)  # bytes; each message draws one of them
     senders: tuple[int, ...] = ()  # nobody named: all talk
+    groups: int = 0  # process groups; each member joins some, and submits to these
     load: Load = Load()
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()
@@ -201,6 +202,8 @@ class Scenario(Part, frozen=True, kw_only=True):
             return found
         if not 0 <= self.seed < 2**64:
             say(f"seed: expected 0 to 2^64 - 1, got {self.seed}")
+        if not 0 <= self.groups <= GROUPS_MAX:
+            say(f"groups: expected 0 to {GROUPS_MAX}, got {self.groups}")
         for name in ("messages", "closing"):
             if getattr(self, name) < 0:
                 say(f"{name}: expected 0 or more, got {getattr(self, name)}")

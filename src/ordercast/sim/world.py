@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from heapq import heappop
 from pathlib import Path
 from typing import Any
@@ -114,12 +115,15 @@ class World(Lives):
         scenario, load = self.scenario, self.scenario.load
         out = {}
         share = shares(scenario.messages, scenario.talkers)
+        groups = memberships(scenario, self.generator("groups"))
         for host in self.hosts:
             submissions = source(
                 load.regime, self.generator(f"load/{host.id}"), share.get(host.id, 0), scenario.sizes,
                 rate=load.rate, batch=load.batch, burst=load.burst, start=round(load.start_ms * MS),
             )  # fmt: skip
-            out[host.id] = Application(self, host, submissions, load.regime, load.window, self.turns)
+            out[host.id] = Application(
+                self, host, submissions, load.regime, load.window, self.turns, groups.get(host.id, ())
+            )
         return out
 
     def run(self) -> Outcome:
@@ -167,6 +171,15 @@ class World(Lives):
             effects=self.effects,
             status=status,
         )
+
+
+def memberships(scenario: Scenario, draw: random.Random) -> dict[int, tuple[str, ...]]:
+    """Which of the scenario's process groups each member is in: each of them with even chance, and at least one."""
+    names = [f"g{k}" for k in range(1, scenario.groups + 1)]
+    out = {}
+    for member in scenario.ids if names else ():
+        out[member] = tuple(name for name in names if draw.random() < 0.5) or (draw.choice(names),)
+    return out
 
 
 def level_of(word: str) -> Level:

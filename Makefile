@@ -1,6 +1,7 @@
 # make setup   everything into .venv (once; python3 and make are all that must be there)
 # make run     four real processes, one total order, verified by Spark
 # make test    all tests            make lint   style and types
+# make soak    ten minutes of crashes and pauses under load, verified
 # make bench   figures of this machine     make docs   write the pages that follow from the code
 # make clean   remove what runs and tests left;  make distclean   also .venv
 
@@ -10,7 +11,7 @@ RUN = --protocol token_site --members 4 --messages 2000 --size 100 --out out/run
 BENCH = --protocol token_site --members 4 --size 1000 --senders 4 --seconds 5
 TESTS = tests
 
-.PHONY: help setup run test lint bench docs pins clean distclean
+.PHONY: help setup run test lint soak bench docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -29,6 +30,9 @@ lint: setup
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+soak: setup
+	SOAK_SECONDS=600 $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
 
 bench: setup
 	$(ORDERCAST) bench $(BENCH)

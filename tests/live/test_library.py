@@ -25,13 +25,13 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(bounded())
 
 
-def joined(count: int = 1, **more: Any) -> list[ordercast.Group]:
+def joined(count: int = 1, protocol: str = "token_site", **more: Any) -> list[ordercast.Group]:
     """Group objects of one group, on free ports."""
     port, *ports = free_ports(count + 1)
     members = {k: f"127.0.0.1:{at}" for k, at in enumerate(ports, 1)}
     name = f"test-{os.getpid()}-{port}"
     return [
-        ordercast.join(name, me=k, members=members, port=port, protocol="token_site", insecure=True, **more)
+        ordercast.join(name, me=k, members=members, port=port, protocol=protocol, insecure=True, **more)
         for k in members
     ]
 
@@ -191,13 +191,21 @@ def test_other_threads_forks_and_closed_loops() -> None:
         group.send_nowait(b"x")
 
 
-def test_a_reader_that_does_not_read_holds_the_senders_back() -> None:
+async def together(*groups: ordercast.Group) -> None:
+    """Until all are in one view of all."""
+    while not all(group.view is not None and len(group.view.members) == len(groups) for group in groups):
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("protocol", ["token_site", "totem"])
+def test_a_reader_that_does_not_read_holds_the_senders_back(protocol: str) -> None:
     """Memory stays bounded; when it reads again, everything comes, in order."""
 
     async def work() -> None:
-        first, second = joined(2)
+        first, second = joined(2, protocol)
         payload = bytes(50_000)
         async with first, second:
+            await together(first, second)
             sent = 0
 
             async def flood() -> None:

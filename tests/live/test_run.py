@@ -104,8 +104,10 @@ def test_faults_are_refused_where_views_do_not_change(cli: Cli) -> None:
     ("words", "said"),
     [
         (("--kill", "9@1"), "expected a member from 1 to 4"),
-        (("--restart", "2@1"), "not dead"),
-        (("--kill", "2@1", "--kill", "2@2"), "already dead"),
+        (("--restart", "2@1"), "member 2 is up then"),
+        (("--kill", "2@1", "--kill", "2@2"), "member 2 is dead then"),
+        (("--pause", "2@1"), "--resume"),
+        (("--members", "1", "--kill", "1@1"), "at least one"),
         (("--kill", "2"), "MEMBER@SECONDS"),
         (("--kill", "x@1"), "MEMBER@SECONDS"),
         (("--senders", "9"), "at most"),

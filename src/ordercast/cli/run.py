@@ -60,6 +60,8 @@ class At(click.ParamType):
 @click.option("--rate", type=Number(0, above=True), default=None, help="Messages per second in all; else at once.")
 @click.option("--kill", type=At(), multiple=True, help="Kill member i with SIGKILL, t seconds into the load.")
 @click.option("--restart", type=At(), multiple=True, help="Start it again.")
+@click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
+@click.option("--resume", type=At(), multiple=True, help="Let it go on.")
 @click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
 @click.option("--trace", "level", type=Choice("deliver", "full", "record"), default="deliver", show_default=True)
 @out_option
@@ -76,6 +78,8 @@ def command(
     rate: float | None,
     kill: tuple[tuple[int, float], ...],
     restart: tuple[tuple[int, float], ...],
+    pause: tuple[tuple[int, float], ...],
+    resume: tuple[tuple[int, float], ...],
     mode: str,
     level: str,
     out: Path | None,
@@ -92,7 +96,8 @@ def command(
 
     from ordercast.live.launcher import Fault, Plan, check, launch
 
-    faults = [Fault("kill", i, t) for i, t in kill] + [Fault("restart", i, t) for i, t in restart]
+    asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
+    faults = [Fault(kind, i, t) for kind, times in asked.items() for i, t in times]
     plan = check(
         Plan(
             protocol=protocol,

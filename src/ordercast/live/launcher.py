@@ -27,6 +27,7 @@ from ordercast.live import build
 from ordercast.live.bench import free_ports
 from ordercast.live.fleet import Child, Fleet, died, fleet
 from ordercast.live.member import Work
+from ordercast.registry import ProtocolInfo
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Kind, Level
@@ -43,7 +44,7 @@ _clock = time.monotonic_ns
 class Fault(msgspec.Struct, frozen=True):
     """`--kill 2@1.5`: at that many seconds after the start of the load."""
 
-    kind: str  # kill, restart
+    kind: str  # kill, restart, pause, resume
     member: MemberId
     at: float
 
@@ -88,21 +89,28 @@ def check(plan: Plan) -> Plan:
     words = [s.word for s in info.provides]
     if service not in words:
         raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
-    dead: set[int] = set()
-    for fault in sorted(plan.faults, key=lambda f: f.at):
-        if not info.changes_views:
-            raise UsageError(
-                f"--{fault.kind} {fault.member}: {plan.protocol} has no view changes and survives no crash"
-            )
-        if not 1 <= fault.member <= plan.members:
-            raise UsageError(f"--{fault.kind} {fault.member}: expected a member from 1 to {plan.members}")
-        if (fault.member in dead) == (fault.kind == "kill"):
-            state = "already dead" if fault.kind == "kill" else "not dead"
-            raise UsageError(f"--{fault.kind} {fault.member}@{fault.at:g}: member {fault.member} is {state} by then")
-        dead ^= {fault.member}
-    if len(dead) == plan.members:
-        raise UsageError("--kill: no member would be left at the end; expected at least one")
+    _check_faults(plan, info)
     return msgspec.structs.replace(plan, senders=senders, service=service)
+
+
+def _check_faults(plan: Plan, info: ProtocolInfo) -> None:
+    """Each fault must be possible when its time comes."""
+    needed = {"kill": "up", "restart": "dead", "pause": "up", "resume": "paused"}
+    after = {"kill": "dead", "restart": "up", "pause": "paused", "resume": "up"}
+    state = dict.fromkeys(range(1, plan.members + 1), "up")
+    for fault in sorted(plan.faults, key=lambda f: f.at):
+        kind, member = fault.kind, fault.member
+        if kind in ("kill", "restart") and not info.changes_views:
+            raise UsageError(f"--{kind} {member}: {plan.protocol} has no view changes and survives no crash")
+        if member not in state:
+            raise UsageError(f"--{kind} {member}: expected a member from 1 to {plan.members}")
+        if state[member] != needed[kind]:
+            raise UsageError(f"--{kind} {member}@{fault.at:g}: member {member} is {state[member]} then")
+        state[member] = after[kind]
+    if "paused" in state.values():
+        raise UsageError("--pause: every paused member must be resumed before the end; expected a --resume for it")
+    if "up" not in state.values():
+        raise UsageError("--kill: no member would be left at the end; expected at least one")
 
 
 def make_config(plan: Plan, base: Path) -> GroupConfig:
@@ -128,7 +136,7 @@ class Seat:
         self.member, self.share = member, share
         self.child: Child | None = None
         self.incarnation = 0
-        self.lives = 0
+        self.lives = self.born_ns = 0
         self.ready = False
         self.view: list[int] | None = None
         self.sent_before = 0  # by earlier lives
@@ -137,6 +145,7 @@ class Seat:
     def born(self, child: Child) -> None:
         self.sent_before += self.sent
         self.child, self.ready, self.view = child, False, None
+        self.born_ns = _clock()
         self.sent = self.own = self.delivered = 0
         self.lives += 1
 
@@ -224,7 +233,9 @@ class Launcher:
             seat.ready, seat.incarnation = True, words["incarnation"]
             if words["view"] is not None:
                 seat.view = words["view"]["members"]
-            self.log.event(now, now, Kind.START, sender=seat.member, sender_incarnation=seat.incarnation)
+            self.log.event(
+                now, now, Kind.START, sender=seat.member, sender_incarnation=seat.incarnation, launched_ns=seat.born_ns
+            )
             if self.begun_ns:
                 child.tell(go=True)
         elif kind == "view":
@@ -309,19 +320,32 @@ class Launcher:
             elif fault.kind == "restart":
                 await self._start(seat)
                 self.happened.append(f"member {seat.member} was started again at {fault.at:g} s")
+            elif seat.child is not None:
+                self._paused(seat, fault)
         if self.plan.faults:
             await self._until(self._together, START_SECONDS, "the members were not in one view after the faults")
             self._stable()
 
+    def _paused(self, seat: Seat, fault: Fault) -> None:
+        """Stop a process in its tracks, or let it go on."""
+        assert seat.child is not None
+        stops, now = fault.kind == "pause", _clock()
+        seat.child.signal(signal.SIGSTOP if stops else signal.SIGCONT)
+        self.log.event(
+            now, now, Kind.PAUSE if stops else Kind.RESUME, sender=seat.member, sender_incarnation=seat.incarnation
+        )
+        self.happened.append(f"member {seat.member} was {'stopped' if stops else 'let go on'} at {fault.at:g} s")
+
     def _settled(self) -> bool:
-        """All who live have sent their share, all have delivered the same number, and L3's time has passed since."""
+        """All who live have sent their share and (without faults) delivered all, and L3's time has passed since."""
         living = [seat for seat in self.seats.values() if seat.alive]
         if not living:
             raise RunError("run: no member is left")
         if not all(seat.done for seat in living) or not self._together():
             return False
-        steady = {seat.delivered for seat in living if seat.lives == 1}
-        return len(steady) <= 1 and _clock() - self.last_ns >= self._quiet_ns()
+        if not self.happened and any(seat.delivered < self.plan.messages for seat in living):
+            return False
+        return _clock() - self.last_ns >= self._quiet_ns()
 
     def _quiet_ns(self) -> int:
         """How long after the last delivery every message is due everywhere (the bound of L3)."""

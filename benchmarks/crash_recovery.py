@@ -1,0 +1,125 @@
+"""How long a group is silent after one of its members is killed or stopped, and how soon that one is back.
+
+    python benchmarks/crash_recovery.py [--kills 10] [--pauses 3] [--rate 2000] [--size 1000] [--out FILE]
+
+One `ordercast run` under load: members are killed with SIGKILL and started again one after the other, then stopped
+for a second with SIGSTOP.  Times are read from the traces: from the crash (or stop) to the first delivery of each
+survivor in the view without the victim, and from the launch of the new process (or SIGCONT) to the view of all.
+Prints one JSON object; the run is verified, and what was broken is listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ordercast.live.judge import read
+from ordercast.trace.schema import Kind, Row
+from ordercast.types import ViewKind
+
+MEMBERS = 4
+SPACING = 4.0  # seconds between two faults
+AWAY = 1.5  # seconds a killed member stays dead
+STOPPED = 1.0
+
+
+def plan(kills: int, pauses: int) -> tuple[list[str], float]:
+    words: list[str] = []
+    at = 2.0
+    for k in range(kills + pauses):
+        member = 1 + k % MEMBERS
+        begin, end, away = ("--kill", "--restart", AWAY) if k < kills else ("--pause", "--resume", STOPPED)
+        words += [begin, f"{member}@{at:g}", end, f"{member}@{at + away:g}"]
+        at += SPACING
+    return words, at
+
+
+def silences(fault: Row, lives: dict[tuple[int, int], list[Row]]) -> list[float]:
+    """Milliseconds from a fault to each survivor's first delivery in a later view."""
+    out = []
+    for (member, _), rows in lives.items():
+        if member in (0, fault.sender) or not rows[0].time_ns < fault.time_ns < rows[-1].time_ns:
+            continue
+        later = [row for row in rows if row.time_ns > fault.time_ns]
+        view = next((row.time_ns for row in later if row.kind == Kind.VIEW and row.view_kind == ViewKind.REGULAR), None)
+        if view is None:
+            continue  # nothing was noticed: a short stop
+        again = next((row.time_ns for row in later if row.kind == Kind.DELIVER and row.time_ns >= view), None)
+        out.append((again - fault.time_ns) / 1e6 if again is not None else float("inf"))
+    return out
+
+
+def returns(sign: Row, lives: dict[tuple[int, int], list[Row]]) -> float:
+    """Milliseconds until the member is in a view of all: from its resumption, or from the launch of its process."""
+    since = (sign.detail or {}).get("launched_ns", sign.time_ns)
+    rows = lives[sign.sender or 0, sign.sender_incarnation or 0]
+    full = [r.time_ns for r in rows if r.kind == Kind.VIEW and len(r.members or ()) == MEMBERS and r.view_kind == 1]
+    return min(((at - since) / 1e6 for at in full if at > since), default=float("inf"))
+
+
+def figures(values: list[float]) -> dict[str, Any]:
+    return {"median_ms": round(statistics.median(values), 1), "worst_ms": round(max(values), 1)} if values else {}
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--kills", type=int, default=10)
+    options.add_argument("--pauses", type=int, default=3)
+    options.add_argument("--rate", type=int, default=2000)
+    options.add_argument("--size", type=int, default=1000)
+    options.add_argument("--protocol", default="totem")
+    options.add_argument("--out", type=Path)
+    asked = options.parse_args()
+    words, seconds = plan(asked.kills, asked.pauses)
+    with tempfile.TemporaryDirectory(prefix="ordercast-crash-") as base:
+        command = [sys.executable, "-m", "ordercast", "run", "--protocol", asked.protocol, "--members", str(MEMBERS)]
+        command += ["--rate", str(asked.rate), "--messages", str(int(asked.rate * (seconds + 1))), "--json"]
+        command += ["--size", str(asked.size), "--out", f"{base}/o", "--verify", "plain", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not done.stdout:
+            sys.exit(done.stderr.strip())
+        run = json.loads(done.stdout)
+        trace = read(Path(base) / "o" / "trace")
+    lives: dict[tuple[int, int], list[Row]] = {}
+    for row in trace.rows:
+        lives.setdefault((row.member, row.incarnation), []).append(row)
+    world = [row for row in trace.rows if row.member == 0]
+    first = min(row.time_ns for row in world if row.kind == Kind.STABLE)
+    crashes = [row for row in world if row.kind == Kind.CRASH]
+    stops = [row for row in world if row.kind == Kind.PAUSE]
+    starts = [row for row in world if row.kind == Kind.START and row.time_ns > first]
+    resumed = [row for row in world if row.kind == Kind.RESUME]
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version()},
+        "protocol": asked.protocol,
+        "members": MEMBERS,
+        "rate": asked.rate,
+        "size": asked.size,
+        "kills": len(crashes),
+        "silence_after_kill": figures([ms for row in crashes for ms in silences(row, lives)]),
+        "back_after_restart": figures([returns(row, lives) for row in starts]),
+        "pauses": len(stops),
+        "silence_after_stop": figures([ms for row in stops for ms in silences(row, lives)]),
+        "back_after_resume": figures([returns(row, lives) for row in resumed]),
+        "views": sorted({view["cause"].split(" (told")[0] for view in run["views"]}),
+        "broken": [v["text"] for v in run["verdicts"] if v["verdict"] == "broken"],
+    }
+    text = json.dumps(result)
+    if asked.out:
+        asked.out.parent.mkdir(parents=True, exist_ok=True)
+        asked.out.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -180,13 +180,12 @@ def polars_order(directory: Path) -> int:
 
 def _judge_files(paths: list[str]) -> int:
     from ordercast.pipeline.find import Unit
-    from ordercast.pipeline.verify import check_columns, judge_unit
+    from ordercast.pipeline.verify import judge_columns
 
     broken = set()
     for path in paths:
-        broken |= {
-            r["run"] for r in judge_unit(Unit("parquet", path, 1), SUBSET, check_columns) if r["state"] != "holds"
-        }
+        rows = judge_columns(Unit("parquet", path, 1), SUBSET)
+        broken |= {row["run"] for row in rows if row["state"] != "holds"}
     return len(broken)
 
 

@@ -115,8 +115,9 @@ def command(
     directory = output_directory(out or DEFAULT_OUT, force).resolve()
     with progress(f"{protocol}: {members} members", messages) as bar:
         result = asyncio.run(launch(plan, directory, bar.at))
-    with progress(f"verifying with {verify}"):
-        verdicts = _judge(result, verify)
+    with progress(f"verifying with {verify}") as bar:
+        bar.say(f"verifying with {verify} ...")
+        verdicts, report = _judge(result, verify)
     broken = [v for v in verdicts if v["verdict"] == "broken"]
     obj = {
         "protocol": protocol,
@@ -130,18 +131,20 @@ def command(
         "views": result.views,
         "verify": verify,
         "verdicts": verdicts,
+        "report": str(report) if report else None,
         "violations": len(broken),
     }
     emit(obj, as_json, lambda: _table(obj))
     return 1 if broken else 0
 
 
-def _judge(result: Result, verify: str) -> list[dict[str, Any]]:
-    if verify == "none":
-        return []
+def _judge(result: Result, verify: str) -> tuple[list[dict[str, Any]], Path | None]:
+    """The verdicts, and the page that shows them."""
     from ordercast.live import judge
+    from ordercast.pipeline.verify import judge_paths
 
-    return judge.plain(result.directory / "trace")
+    rows = judge_paths([result.directory / "trace"], verify) if verify != "none" else []
+    return judge.verdicts(rows), judge.report(result.directory, rows, verify)
 
 
 def _table(obj: dict[str, Any]) -> str:
@@ -165,5 +168,7 @@ def _table(obj: dict[str, Any]) -> str:
         lines += judge.table(obj["verdicts"])
         kept = sum(v["verdict"] == "holds" for v in obj["verdicts"])
         lines.append(f"  {kept} of {len(obj['verdicts'])} promises hold, {obj['violations']} broken")
+    if obj["report"]:
+        lines.append(f"  report: {obj['report']}")
     lines.append(f"  everything is in {obj['directory']}")
     return "\n".join(lines)

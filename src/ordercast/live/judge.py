@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ordercast.errors import RunError
-from ordercast.trace.rows import SUFFIX, RowReader
-from ordercast.trace.trace import Trace
+import msgspec
+
+from ordercast.errors import TraceError
+from ordercast.pipeline.verify import UNREADABLE
+from ordercast.verify.catalogue import CATALOGUE
 
 
-def read(directory: Path) -> Trace:
-    """The one run whose row files are in a directory."""
-    readers = [RowReader(path) for path in sorted(directory.glob("*" + SUFFIX))]
-    if not readers:
-        raise RunError(f"{directory}: no trace was written")
-    return Trace(readers[0].header, [row for reader in readers for row in reader.rows()])
-
-
-def plain(directory: Path) -> list[dict[str, Any]]:
-    """By the short loops of verify/plain, in this process."""
-    from ordercast.verify import check
-
+def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of ordercast.pipeline.verify as `run` shows them; a file that cannot be read is an error."""
+    for row in rows:
+        if row["state"] == UNREADABLE:
+            raise TraceError(row["path"], row["offset"] or 0, row["text"])
     return [
-        {"promise": v.promise, "verdict": v.state, "judged": v.judged, "text": v.text, "example": v.example}
-        for v in check(read(directory))
+        {
+            "promise": row["promise"],
+            "verdict": row["state"],
+            "judged": row["judged"],
+            "text": row["text"] or _promised(row["promise"]),
+            "example": msgspec.json.decode(row["example"]) if row["example"] else [],
+        }
+        for row in rows
     ]
+
+
+def _promised(id: str) -> str:
+    promise = CATALOGUE[id]
+    return f"{id} {promise.name}: {promise.statement}"
+
+
+def report(directory: Path, rows: list[dict[str, Any]], engine: str) -> Path | None:
+    """DIR/report.html, where numpy is there to measure the trace."""
+    if find_spec("numpy") is None:
+        return None
+    from ordercast.pipeline.report import write_run
+
+    return write_run(directory / "report.html", [directory / "trace"], verdicts=rows, engine=engine)
 
 
 def table(verdicts: list[dict[str, Any]]) -> list[str]:

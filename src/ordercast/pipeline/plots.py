@@ -5,21 +5,21 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
-
-from ordercast.errors import UsageError
 
 INK, SOFT, GRID = "#22303c", "#5b6b79", "#e3e8ec"
 COLOURS = ("#2f6fb0", "#d1772b", "#3f9b65", "#b14a6b", "#7a63b8", "#7d7f35", "#2d9aa0", "#a3552f")
 Series = Mapping[str, tuple[Sequence[float], Sequence[float]]]  # label -> x, y
 
 
+def available() -> bool:
+    return find_spec("matplotlib") is not None
+
+
 def _draw(name: str, paint: Callable[[Any], None], width: float = 7.6, height: float = 3.2) -> str:
     """One figure as SVG.  The same numbers give the same text."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise UsageError(f"plots need matplotlib ({error}): install it with pip install 'ordercast[plots]'") from error
+    import matplotlib
     from matplotlib.figure import Figure
 
     settings = {

@@ -100,6 +100,8 @@ def content(
     out.tables = _tables(tables)
     out.pictures = _pictures(units) if len(runs) == 1 else []
     out.foot = f"ordercast {__version__}. This page is one file and loads nothing from outside."
+    if not plots.available():
+        out.foot += " Plots are missing: they need matplotlib (pip install 'ordercast[plots]')."
     return out
 
 
@@ -181,6 +183,8 @@ def _label(row: dict[str, Any]) -> str:
 
 def _plots(tables: Tables, units: Sequence[Unit]) -> list[Plot]:
     out: list[Plot] = []
+    if not plots.available():
+        return out
     curves = here.series(tables.get("histogram", []), "submit", _label)
     if curves:
         shown = dict(list(curves.items())[:CURVES_MAX])

@@ -17,6 +17,9 @@ import msgspec
 from ordercast.errors import TraceError
 from ordercast.pipeline.find import Unit, find, row_files
 from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.trace.load import live_columns, live_trace
+from ordercast.trace.schema import Header
+from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE, chosen
 from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, Verdict
 
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ordercast.trace.columns import Columns
-    from ordercast.trace.schema import Header
 
 Paths = Iterable[str | os.PathLike[str]]
 
@@ -57,14 +59,12 @@ def verify_units(
     return scatter(spark, pieces, [unit.bytes for unit in units], _Verify(promises), SCHEMA, tasks)
 
 
-def verify_here(
-    paths: Paths, promises: Sequence[str] | None = None, check: Check | None = None
-) -> Iterator[dict[str, Any]]:
-    """The same rows without Spark, one run after the other, by the plain checkers (or another `check`)."""
+def verify_here(paths: Paths, promises: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The same rows without Spark, one run after the other, by the plain checkers."""
     if promises is not None:
         promises = [promise.id for promise in chosen(list(promises))]
     for unit in find(paths):
-        yield from judge_unit(unit, promises, check or check_plain)
+        yield from judge_unit(unit, promises, _traces, check_plain)
 
 
 class _Verify:
@@ -79,7 +79,7 @@ class _Verify:
         schema = arrow_schema(SCHEMA)
         rows: list[dict[str, Any]] = []
         for piece in pieces:
-            for row in judge_unit(msgspec.json.decode(piece, type=Unit), self.promises, check_columns):
+            for row in judge_columns(msgspec.json.decode(piece, type=Unit), self.promises):
                 rows.append(row)
                 if len(rows) >= BATCH_ROWS:
                     yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -88,31 +88,41 @@ class _Verify:
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-Check = Callable[["Header", "Columns", Sequence[str] | None], list[Verdict]]
-
-
-def check_columns(header: Header, columns: Columns, promises: Sequence[str] | None) -> list[Verdict]:
-    """By the checkers over arrays."""
+def judge_columns(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """Verdicts by the checkers over arrays."""
     from ordercast.verify.columns import check
 
-    return check(columns, header, promises)
+    def read(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
+        return runs_of(unit, bad, judging=True, promises=promises)
+
+    return judge_unit(unit, promises, read, lambda columns, header, ids: check(columns, header, ids))
 
 
-def check_plain(header: Header, columns: Columns, promises: Sequence[str] | None) -> list[Verdict]:
-    """By the plain checkers."""
-    from ordercast.trace.trace import Trace
+def check_plain(trace: Trace, header: Header, promises: Sequence[str] | None) -> list[Verdict]:
     from ordercast.verify import check
 
-    return check(Trace(header, columns.rows()), promises)
+    return check(trace, promises)
 
 
-def judge_unit(unit: Unit, promises: Sequence[str] | None, check: Check) -> Iterator[dict[str, Any]]:
+def _traces(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Trace]]:
+    """Runs as rows in memory; of live ones without numpy."""
+    if unit.kind == "rows":
+        trace = live_trace(row_files(unit), bad)
+        yield trace.header, trace
+        return
+    for header, columns in runs_of(unit, bad):
+        yield header, Trace(header, columns.rows())
+
+
+def judge_unit(
+    unit: Unit, promises: Sequence[str] | None, read: Callable[..., Any], check: Callable[..., list[Verdict]]
+) -> Iterator[dict[str, Any]]:
     """Verdicts on every run of a unit, as rows; what cannot be read becomes a row, too."""
     bad: list[TraceError] = []
     try:
-        for header, columns in runs_of(unit, bad, promises if check is check_columns else None, check is check_columns):
-            for verdict in check(header, columns, promises):
-                yield _row(unit, header, len(columns), verdict)
+        for header, run in read(unit, bad):
+            for verdict in check(run, header, promises):
+                yield _row(unit, header, len(run), verdict)
     except TraceError as why:
         bad.append(why)
     for why in bad:
@@ -120,10 +130,9 @@ def judge_unit(unit: Unit, promises: Sequence[str] | None, check: Check) -> Iter
 
 
 def runs_of(
-    unit: Unit, bad: list[TraceError], promises: Sequence[str] | None = None, judging: bool = False
+    unit: Unit, bad: list[TraceError], judging: bool = False, promises: Sequence[str] | None = None
 ) -> Iterator[tuple[Header, Columns]]:
     """The runs of a unit as arrays; `judging`: only the columns that judging by these promises needs."""
-    from ordercast.trace.load import live_columns
     from ordercast.trace.parquet import ParquetFile
 
     if unit.kind == "rows":
@@ -276,3 +285,16 @@ def write_rows(rows: list[dict[str, Any]], out: Path) -> None:
     path = out / "tables" / "verdicts"
     path.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(SCHEMA)), path / "part-0.parquet")
+
+
+def judge_paths(
+    paths: Paths, engine: str = "spark", promises: Sequence[str] | None = None, master: str | None = None
+) -> list[dict[str, Any]]:
+    """Verdicts on a few traces as rows (SCHEMA) sorted by run and promise, by Spark or by the plain checkers here."""
+    if engine == "plain":
+        rows = list(verify_here(paths, promises))
+    else:
+        from ordercast.pipeline.session import session
+
+        rows = verify_paths(session(master), paths, promises).toArrow().to_pylist()
+    return sorted(rows, key=_place)

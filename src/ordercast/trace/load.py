@@ -31,7 +31,7 @@ def load(path: Path_, bad: Bad = None) -> list[Trace]:
     for form, files in _forms(Path(path), bad):
         try:
             if form == "live":
-                out.append(_live(files, bad))
+                out.append(live_trace(files, bad))
             else:
                 from ordercast.trace import parquet
 
@@ -151,7 +151,8 @@ def _header(readers: list[RowReader]) -> Header:
     return header
 
 
-def _live(files: list[Path], bad: Bad) -> Trace:
+def live_trace(files: list[Path], bad: Bad) -> Trace:
+    """One live run from its row files, rows in memory."""
     readers = _readers(files, bad)
     rows: list[Row] = []
     for reader in readers:

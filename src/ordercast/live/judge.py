@@ -8,9 +8,20 @@ from typing import Any
 
 import msgspec
 
-from ordercast.errors import TraceError
+from ordercast.errors import RunError, TraceError
 from ordercast.pipeline.verify import UNREADABLE
+from ordercast.trace.load import live_trace
+from ordercast.trace.rows import SUFFIX
+from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE
+
+
+def read(directory: Path) -> Trace:
+    """The one run whose row files are in a directory."""
+    files = sorted(directory.glob("*" + SUFFIX))
+    if not files:
+        raise RunError(f"{directory}: no trace was written")
+    return live_trace(files, None)
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

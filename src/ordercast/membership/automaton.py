@@ -33,6 +33,7 @@ class Happening(Enum):
     JOIN_OF_OURS = "Join of a member of the view, not older than the ring"
     JOIN_OF_OTHERS = "any other Join"
     ALL_AGREED = "everybody in my proposal agreed and I am its smallest"
+    WITHDRAWN = "a newer Join of a member of my commit token proposes others"
     TOKEN_FIRST = "commit token for my proposal, ring number above mine, first rotation"
     TOKEN_SECOND = "commit token with all entries, second rotation"
     TOKEN_THIRD = "commit token back at the representative"
@@ -70,6 +71,7 @@ TABLE: dict[tuple[State, Happening], Rule] = {
     (_G, Happening.JOIN_OF_OURS): Rule("note its proposal"),
     (_G, Happening.JOIN_OF_OTHERS): Rule("note its proposal"),
     (_G, Happening.ALL_AGREED): Rule("store the ring number, write the first entry, send the commit token", _C),
+    (_C, Happening.WITHDRAWN): Rule("if I am the representative: gather", _G),
     (_G, Happening.TOKEN_FIRST): Rule("store the ring number, write my entry, forward", _C),
     (_C, Happening.TOKEN_SECOND): Rule("forward, begin recovery", _R),
     (_R, Happening.TOKEN_THIRD): Rule("send the new ring's first token"),

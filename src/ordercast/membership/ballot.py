@@ -8,12 +8,13 @@ from ordercast.types import MemberId
 class Ballot:
     """A member set counts only if all of it propose it (and then accept the commit token)."""
 
-    __slots__ = ("agreed", "me", "proposal")
+    __slots__ = ("_newest", "agreed", "me", "proposal")
 
     def __init__(self, me: MemberId) -> None:
         self.me = me
         self.proposal: tuple[MemberId, ...] = ()  # empty: none
         self.agreed: dict[MemberId, tuple[MemberId, ...]] = {}  # last proposal in a Join of each
+        self._newest: dict[MemberId, int] = {}  # number of each one's newest Join; late ones do not count
 
     def void(self) -> None:
         """Gather begins, or starts over."""
@@ -24,11 +25,20 @@ class Ballot:
         assert not members or self.me in members, "I am in every set I propose"
         self.proposal = members
 
+    def newer(self, q: MemberId, number: int) -> bool:
+        """Is this Join the newest of q?  One that was overtaken says nothing any more."""
+        if number <= self._newest.get(q, 0):
+            return False
+        self._newest[q] = number
+        return True
+
     def note(self, q: MemberId, proposal: tuple[MemberId, ...]) -> None:
         self.agreed[q] = proposal
 
     def forget(self, q: MemberId) -> None:
+        """A new life of q began."""
         self.agreed.pop(q, None)
+        self._newest.pop(q, None)
 
     def dissenters(self) -> list[MemberId]:
         """Those of my proposal who have not said the same."""

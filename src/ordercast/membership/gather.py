@@ -6,7 +6,9 @@ Differs from it:
   D2  A Join from outside moves nobody; only the choice of members does (automaton.py).
   D3  Links that keep breaking are on probation (evidence.py); tokens are repeated by multicast (handover.py).
   D4  T_loss tunes itself (tuning.py); a pause of this member is told from a silence of the others (`_begin`).
-  D5  A member whose storage fails says that it is gone until a write succeeds, so that it holds nobody up.
+  D5  A representative whose commit token waits for somebody who now proposes other members gives it up at once
+      instead of after T_commit; Joins are numbered, so that an overtaken one is no such sign.
+  D6  A member whose storage fails says that it is gone until a write succeeds, so that it holds nobody up.
 """
 
 from __future__ import annotations
@@ -151,10 +153,10 @@ class Moves:
             return
         self.number.see(join.ring_seq)
         changed = self._absorb(now, peer, join)
-        ring, members = self.new_ring or self.view, self.new_members or self.members
-        if self.state is not State.GATHER and peer.id in members and join.ring_seq >= ring.seq:
-            self._gather(now, Happening.JOIN_OF_OURS, causes.told(join.cause, peer.id))
-        if self.state is State.GATHER:
+        newer = self.ballot.newer(peer.id, join.number)
+        if newer and self.state is not State.GATHER:
+            self._join_outside_gather(now, peer.id, join)
+        if newer and self.state is State.GATHER:
             self.ballot.note(peer.id, join.proposal)
             if self.handover.judge(peer.id, join.got):
                 self._say(Note("blame", {"member": peer.id}))
@@ -163,6 +165,17 @@ class Moves:
             self._propose(now)
         elif changed:
             self._decide(now)
+
+    def _join_outside_gather(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
+        """A Join moves us only if it comes from one of ours, and shows that it left what we have in common."""
+        if q not in (self.new_members or self.members):
+            return
+        ring = self.new_ring or self.view
+        if join.ring_seq >= ring.seq:
+            self._gather(now, Happening.JOIN_OF_OURS, causes.told(join.cause, q))
+        elif self.state is State.COMMIT and ring.rep == self.me and join.proposal != self.new_members:
+            self._say(Note("withdrawn", {"member": q}))
+            self._gather(now, Happening.WITHDRAWN, Cause("withdrawal", q, "", f"no longer for {self.new_members}"))
 
     def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:
         self.number.see(token.ring_id.seq)

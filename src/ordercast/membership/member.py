@@ -19,6 +19,7 @@ from ordercast.types import Cause, MemberId, Nanoseconds, Peer, ViewId
 PROBES = (
     "blame", "clone", "commit_late", "contradiction", "crash_hint", "departed", "gather_again", "other_timeout",
     "own_pause", "probation", "refused_agreement", "storage_failed", "strike", "t_loss", "token_by_multicast", "waited",
+    "withdrawn",
 )  # fmt: skip
 
 

@@ -73,6 +73,7 @@ class Hello(Packet, frozen=True, array_like=True, gc=False, tag=40):
 class Join(Packet, frozen=True, array_like=True, gc=False, tag=41):
     """Multicast in Gather: what I propose, which token I saw last, and the rows."""
 
+    number: U32  # counts the Joins of one life; one that was overtaken by a later one says nothing any more
     ring_seq: U63
     proposal: Ids
     got: Got | None

@@ -19,12 +19,13 @@ LONG_AGO: Nanoseconds = -(2**62)
 
 
 class Voice:
-    __slots__ = ("_bytes", "_net", "_sight", "announce", "last", "relay")
+    __slots__ = ("_bytes", "_net", "_sight", "announce", "joins", "last", "relay")
 
     def __init__(self, sight: Sight, net: NetId, packet_bytes: int) -> None:
         self._sight, self._net, self._bytes = sight, net, packet_bytes
         self.last: Nanoseconds = LONG_AGO  # when it last spoke
         self.announce = False  # own row or proposal changed, or a tick
+        self.joins = 0  # said in this life
         self.relay = False  # another's row changed that some do not hear themselves
 
     @property
@@ -38,9 +39,11 @@ class Voice:
         self, now: Nanoseconds, ring_seq: int, proposal: tuple[MemberId, ...], got: Got | None, cause: Cause
     ) -> list[Action]:
         timeout, told = self._sight.tuning.timeout_ns, tell(cause)
-        return [
-            Transmit(self._net, ALL, Join(ring_seq, proposal, got, rows, timeout, told)) for rows in self._rows(now)
-        ]
+        out: list[Action] = []
+        for rows in self._rows(now):
+            self.joins += 1
+            out.append(Transmit(self._net, ALL, Join(self.joins, ring_seq, proposal, got, rows, timeout, told)))
+        return out
 
     def _rows(self, now: Nanoseconds) -> Iterator[PackedRows]:
         self.last = now

@@ -35,9 +35,9 @@ def unknown_link(
     for row in rows.values():
         if row.hears:
             heard |= row.hears - {row.id}
-    for q in sorted(heard & rows.keys()):
-        if q == me or not rows[q].hears or linked(rows[me], rows[q], direct):
-            continue
+    for q in sorted(heard):
+        if q == me or (q in rows and (not rows[q].hears or linked(rows[me], rows[q], direct))):
+            continue  # a heard one without a row has just begun a new life
         if evidence.fresh(now, q, times.settle) and not evidence.on_probation(now, q):
             return q
     return None

@@ -59,7 +59,9 @@ class Run:
         world = World(self.scenario, maker=maker)
         if false_hint is not None:  # the first is told that the second's port is closed, which is not true
             told, about = false_hint
-            world.later(self.ns(0.0), lambda host, _: world.give(host, ("unreachable", 0, about)), world.host[told], None)
+            world.later(
+                self.ns(0.0), lambda host, _: world.give(host, ("unreachable", 0, about)), world.host[told], None
+            )
         self.outcome = world.run()
         self.end_ns = round(end_ms * MS)
 
@@ -108,7 +110,7 @@ class Run:
     def partition(self, at: float | None = None) -> list[tuple[int, ...]]:
         """The views in force, largest first; fails unless they are disjoint and complete."""
         cells = self.cells(at)
-        for q, members in cells.items():
+        for members in cells.values():
             assert all(cells.get(r) == members for r in members), f"views at {at}: {cells}"
         return sorted(set(cells.values()), key=lambda members: (-len(members), members))
 

@@ -6,6 +6,7 @@ from ordercast.contract import Setup
 from ordercast.framing import Framing, Outbox
 from ordercast.groups import Groups
 from ordercast.membership import PACKETS as MEMBERSHIP_PACKETS
+from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import PACKETS
@@ -48,6 +49,7 @@ PROTOCOLS = {
         probes=(
             *("retransmit", "request", "duplicate", "hold", "hold cancel", "stuck", "gather", "recovery"),
             *("recovery again", "install", "drop", "group state", "group state again"),
+            *MEMBERSHIP_PROBES,
         ),
     )
 }

@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ordercast.live.judge import read
+from ordercast.trace.load import load
 from ordercast.trace.schema import Kind, Row
 from ordercast.types import ViewKind
 
@@ -88,7 +88,7 @@ def main() -> None:
         if not done.stdout:
             sys.exit(done.stderr.strip())
         run = json.loads(done.stdout)
-        trace = read(Path(base) / "o" / "trace")
+        (trace,) = load(Path(base) / "o" / "trace")
     lives: dict[tuple[int, int], list[Row]] = {}
     for row in trace.rows:
         lives.setdefault((row.member, row.incarnation), []).append(row)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
 from ordercast.errors import TraceError
-from ordercast.live.judge import read
+from ordercast.trace.load import load
 from ordercast.trace.rows import SUFFIX, RowReader
 from ordercast.trace.schema import Kind
 
@@ -28,7 +29,7 @@ def test_a_run_delivers_everything_and_is_verified(cli: Cli, tmp_path: Path) -> 
     assert answer["violations"] == 0
     assert {v["promise"] for v in answer["verdicts"]} >= {"S1", "S2", "S3", "S15", "S17", "S19", "L3"}
     assert all(v["verdict"] == "holds" for v in answer["verdicts"] if v["promise"] in ("S1", "S2", "S17", "L3"))
-    trace = read(tmp_path / "o" / "trace")
+    (trace,) = load(tmp_path / "o" / "trace")
     kinds = {Kind(row.kind) for row in trace.rows if row.member == 0}
     assert kinds == {Kind.START, Kind.STABLE}
     ends = [row for row in trace.rows if row.kind == Kind.END]
@@ -153,3 +154,12 @@ def test_two_runs_share_a_port(cli: Cli, tmp_path: Path) -> None:
     for member in members:
         member.send_signal(signal.SIGTERM)
         assert member.wait(timeout=20) == 0
+
+
+def test_the_report_is_one_self_contained_page(cli: Cli, tmp_path: Path) -> None:
+    answer = cli.json("run", "--members", "2", "--messages", "100", "--out", "o", "--verify", "plain")
+    page = Path(answer["report"]).read_text()
+    assert page.startswith("<!") and "<svg" in page
+    assert not re.findall(r"""(?:src|href)=["']?https?:""", page), "it loads nothing"
+    for promise in ("S1", "S17", "L3"):
+        assert promise in page

@@ -14,7 +14,8 @@ on any master.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -287,11 +288,25 @@ def _batch(columns: dict[str, Any], rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(out, schema=schema)
 
 
-def collect(measures: Measures, names: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
-    """The tables as rows, sorted, ready for a report; they are small whatever the traces' size."""
+def collect(measures: Measures, bad: list[dict[str, Any]] | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The tables as rows, sorted, ready for a report; they are small whatever the traces' size.
+
+    What could not be read goes to `bad`.
+    """
     measures.samples.persist()
     try:
-        wanted = measures.tables() if names is None else {name: getattr(measures, name) for name in names}
-        return {name: frame.toArrow().to_pylist() for name, frame in wanted.items()}
+        rows = {name: _plain(frame.toArrow().to_pylist()) for name, frame in measures.tables().items()}
+        if bad is not None:
+            bad += measures.unreadable.orderBy("path", "offset").toArrow().to_pylist()
+        return rows
     finally:
         measures.samples.unpersist()
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Whole numbers too wide for 64 bits come as decimals."""
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, Decimal):
+                row[name] = int(value)
+    return rows

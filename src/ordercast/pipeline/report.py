@@ -305,6 +305,16 @@ def _tables(tables: Tables) -> list[Table]:
     return out
 
 
+def verdict_tables(summary: Summary) -> Tables:
+    """What was judged, and the breaks in full."""
+    return {
+        "promises": [msgspec.to_builtins(line) for line in summary.lines],
+        "broken": [
+            {key: row.get(key) for key in ("path", "run", "promise", "text", "example")} for row in summary.broken
+        ],
+    }
+
+
 def write_tables(directory: str | os.PathLike[str], tables: Tables) -> list[Path]:
     """Every table as NAME.csv and NAME.json."""
     out = Path(directory)

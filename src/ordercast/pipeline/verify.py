@@ -18,6 +18,7 @@ from ordercast.errors import TraceError
 from ordercast.pipeline.find import Unit, find, row_files
 from ordercast.pipeline.scatter import arrow_schema, scatter
 from ordercast.trace.load import live_columns, live_trace
+from ordercast.trace.parquet import ParquetFile
 from ordercast.trace.schema import Header
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE, chosen
@@ -64,7 +65,7 @@ def verify_here(paths: Paths, promises: Sequence[str] | None = None) -> Iterator
     if promises is not None:
         promises = [promise.id for promise in chosen(list(promises))]
     for unit in find(paths):
-        yield from judge_unit(unit, promises, _traces, check_plain)
+        yield from judge_plain(unit, promises)
 
 
 class _Verify:
@@ -88,64 +89,62 @@ class _Verify:
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
+Judged = tuple["Header", int, list[Verdict]]  # a run, its rows, what is said of it
+
+
 def judge_columns(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[str, Any]]:
-    """Verdicts by the checkers over arrays."""
-    from ordercast.verify.columns import check
+    """Verdicts by the checkers over arrays, all runs of a row group at once."""
+    from ordercast.verify.columns import check, check_many, columns_for
 
-    def read(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
-        return runs_of(unit, bad, judging=True, promises=promises)
+    def judge(bad: list[TraceError]) -> Iterator[Judged]:
+        if unit.kind == "rows":
+            header, columns = live_columns(row_files(unit), bad)
+            yield header, len(columns), check(columns, header, promises)
+            return
+        file = ParquetFile(unit.path)
+        wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
+        for headers, cuts, columns in file.groups(columns_for(wanted)):
+            verdicts = check_many(columns, cuts, headers, promises)
+            for k, header in enumerate(headers):
+                yield header, cuts[k + 1] - cuts[k], verdicts[k]
 
-    return judge_unit(unit, promises, read, lambda columns, header, ids: check(columns, header, ids))
+    return _rows(unit, judge)
 
 
-def check_plain(trace: Trace, header: Header, promises: Sequence[str] | None) -> list[Verdict]:
+def judge_plain(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """Verdicts by the plain checkers; of live runs without numpy."""
     from ordercast.verify import check
 
-    return check(trace, promises)
+    def judge(bad: list[TraceError]) -> Iterator[Judged]:
+        if unit.kind == "rows":
+            traces: Iterable[Trace] = [live_trace(row_files(unit), bad)]
+        else:
+            traces = (Trace(header, columns.rows()) for header, columns in ParquetFile(unit.path).runs())
+        for trace in traces:
+            yield trace.header, len(trace), check(trace, promises)
+
+    return _rows(unit, judge)
 
 
-def _traces(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Trace]]:
-    """Runs as rows in memory; of live ones without numpy."""
-    if unit.kind == "rows":
-        trace = live_trace(row_files(unit), bad)
-        yield trace.header, trace
-        return
-    for header, columns in runs_of(unit, bad):
-        yield header, Trace(header, columns.rows())
-
-
-def judge_unit(
-    unit: Unit, promises: Sequence[str] | None, read: Callable[..., Any], check: Callable[..., list[Verdict]]
-) -> Iterator[dict[str, Any]]:
+def _rows(unit: Unit, judge: Callable[[list[TraceError]], Iterator[Judged]]) -> Iterator[dict[str, Any]]:
     """Verdicts on every run of a unit, as rows; what cannot be read becomes a row, too."""
     bad: list[TraceError] = []
     try:
-        for header, run in read(unit, bad):
-            for verdict in check(run, header, promises):
-                yield _row(unit, header, len(run), verdict)
+        for header, rows, verdicts in judge(bad):
+            for verdict in verdicts:
+                yield _row(unit, header, rows, verdict)
     except TraceError as why:
         bad.append(why)
     for why in bad:
         yield {"path": why.path, "state": UNREADABLE, "text": why.why, "offset": why.offset}
 
 
-def runs_of(
-    unit: Unit, bad: list[TraceError], judging: bool = False, promises: Sequence[str] | None = None
-) -> Iterator[tuple[Header, Columns]]:
-    """The runs of a unit as arrays; `judging`: only the columns that judging by these promises needs."""
-    from ordercast.trace.parquet import ParquetFile
-
+def runs_of(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
+    """The runs of a unit as arrays."""
     if unit.kind == "rows":
         yield live_columns(row_files(unit), bad)
-        return
-    file = ParquetFile(unit.path)
-    names = None
-    if judging:
-        from ordercast.verify.columns import columns_for
-
-        wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
-        names = columns_for(wanted)
-    yield from file.runs(names)
+    else:
+        yield from ParquetFile(unit.path).runs()
 
 
 def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, Any]:

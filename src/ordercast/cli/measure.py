@@ -1,0 +1,127 @@
+"""ordercast measure: latency, throughput and traffic of recorded runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ordercast.cli.common import Whole, emit, force_option, json_option, output_directory, progress
+from ordercast.cli.spark_options import open_session, spark_options
+from ordercast.errors import TraceError, UsageError
+
+if TYPE_CHECKING:
+    from ordercast.pipeline.report import Tables
+
+SMALL_BYTES = 64 << 20  # below this, compiling Spark's plans costs more than running them
+SHOWN = ("submit", "originate", "standstill")
+
+
+def collect(
+    paths: tuple[Path, ...],
+    plain: bool,
+    skip_bad: bool,
+    tasks: int | None,
+    master: str | None,
+    conf: tuple[tuple[str, str], ...],
+    shown: Any,
+) -> tuple[Tables, list[dict[str, Any]]]:
+    """All tables of the traces at these paths, on Spark or here; what could not be read."""
+    from ordercast.pipeline.find import find
+
+    units = find(paths)  # what a person got wrong is said before Spark starts
+    bad: list[dict[str, Any]] = []
+    if plain:
+        from ordercast.pipeline import here
+
+        tables = here.tables(units, bad)
+    else:
+        from ordercast.pipeline import measure
+
+        spark = open_session(master, conf, shown)
+        if sum(unit.bytes for unit in units) < SMALL_BYTES:
+            spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        shown.say(f"measuring {len(units)} files ...")
+        measures = measure.tables_of(measure.samples(spark, units, tasks))
+        tables = measure.collect(measures, bad=bad)
+    if bad and not skip_bad:
+        raise TraceError(bad[0]["path"], bad[0]["offset"], bad[0]["reason"])
+    return tables, bad
+
+
+def check(plain: bool, master: str | None, conf: tuple[tuple[str, str], ...]) -> None:
+    if plain and (master or conf):
+        raise UsageError("--plain runs without Spark: it excludes --master and --conf")
+
+
+@click.command("measure")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option("--plain", is_flag=True, help="In this process, without Spark.")
+@click.option(
+    "--skip-bad", is_flag=True, help="Measure the rest when a file cannot be read, and count what was left out."
+)
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for the tables as CSV and JSON.")
+@click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the files are cut.")
+@force_option
+@spark_options
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    plain: bool,
+    skip_bad: bool,
+    out: Path | None,
+    tasks: int | None,
+    force: bool,
+    master: str | None,
+    conf: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> int:
+    """Measure the traces at PATH...: latency per protocol and load, throughput, traffic, view changes."""
+    check(plain, master, conf)
+    if out is not None:
+        output_directory(out, force)
+    since = time.monotonic()
+    with progress("measuring") as shown:
+        tables, bad = collect(paths, plain, skip_bad, tasks, master, conf, shown)
+    if out is not None:
+        from ordercast.pipeline.report import write_tables
+
+        write_tables(out, tables)
+    result: dict[str, Any] = {"engine": "plain" if plain else "spark", "runs": len(tables["runs"])}
+    result |= {name: rows for name, rows in tables.items() if name not in ("runs", "histogram")}
+    result |= {"skipped": bad, "wall_seconds": round(time.monotonic() - since, 3)}
+    emit(result, as_json, lambda: words(tables, bad))
+    return 0
+
+
+def words(tables: Tables, bad: list[dict[str, Any]]) -> str:
+    from ordercast.pipeline.report import span
+
+    count = len(tables["runs"])
+    lines = [f"{count} run{'' if count == 1 else 's'}"]
+    for row in tables["throughput"]:
+        rate = f"{row['messages_per_s']:,.0f} messages/s" if row["messages_per_s"] else "no messages"
+        lines.append(f"\n{row['protocol']} {row['service']}, {row['members']} members, {row['load']}: {rate}")
+        more = [
+            f"{row['messages_per_frame']:.3g} messages a frame" if row["messages_per_frame"] else "",
+            f"{row['datagrams_per_message']:.3g} datagrams a message" if row["datagrams_per_message"] else "",
+            f"{row['bytes_per_delivery']:.4g} bytes a delivery" if row["bytes_per_delivery"] else "",
+            f"{100 * row['utilisation']:.1f} % of the network useful" if row["utilisation"] else "",
+            f"{row['retransmitted']} retransmitted" if row["retransmitted"] else "",
+            f"{row['view_changes']} view changes" if row["view_changes"] else "",
+        ]
+        lines += [f"  {', '.join(filter(None, more))}"] if any(more) else []
+        keys = ("protocol", "service", "members", "load")
+        mine = [part for part in tables["latency"] if all(part[key] == row[key] for key in keys)]
+        for part in sorted(mine, key=lambda part: SHOWN.index(part["name"])):
+            what = f"latency from {part['name']}" if part["name"] != "standstill" else "delivery stood still"
+            figures = " ".join(f"{name} {span(part[name])}" for name in ("mean", "p50", "p99", "max"))
+            lines.append(f"  {what}: {figures} ({part['count']})")
+        for part in tables["skew_free"]:
+            if all(part[key] == row[key] for key in keys):
+                lines.append(f"  latency free of clock skew, {part['method']}: mean {span(part['mean_ns'])}")
+    if bad:
+        lines.append(f"\nleft out: {len(bad)} files, the first: {bad[0]['path']}: {bad[0]['reason']}")
+    return "\n".join(lines)

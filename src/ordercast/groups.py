@@ -13,7 +13,7 @@ Differs:
   D1  A view change during that wait: the messages held go up before it, in the view they belong to, with the picture
       as far as it is known to all who go along; the parts still missing are sent again in the next view.  (Held beyond
       the change they would be delivered in another view than they were sent in.)
-  D2  A group view goes up only at members it contains, and at one that leaves.
+  D2  Group views go up at every member, in the group or not: all know the picture, and an outsider may want to send.
 """
 
 from __future__ import annotations
@@ -149,29 +149,27 @@ class Groups(Layer):
 
     def _change(self, sender: MemberId, message: GJoin | GLeave) -> list[Action]:
         group, join = message.group, type(message) is GJoin
+        if self.view is not None and sender not in self.view.members:
+            return []  # it has left every group already: its last messages, in the transitional view
         if join and group not in self.groups and len(self.groups) >= GROUPS_MAX:
             return [Note("drop", {"why": "groups", "group": group})]
-        out = [] if join else self._tell(group, without=sender)
-        told = False
+        changed = False
         for picture in (self.groups, self.common):
             if picture is not None and (sender in picture.get(group, ())) is not join:
-                told = picture is self._told()
+                changed = changed or picture is self._told()
                 (_add if join else _remove)(picture, group, sender)
         if sender == self.me:
             (self.mine.add if join else self.mine.discard)(group)
-        if not told:
-            return []
-        return self._tell(group) if join else out
+        return self._tell(group) if changed else []
 
     def _told(self) -> dict[str, set[MemberId]]:
         return self.groups if self.common is None else self.common
 
-    def _tell(self, group: str, without: MemberId | None = None) -> list[Action]:
-        members = self._told().get(group, ())
-        if self.me not in members:  # D2
-            return []
-        listed = tuple(sorted(m for m in members if m != without))
-        return [Up(GroupView(group, listed, self.view.id if self.view is not None else None))]
+    def _tell(self, group: str) -> list[Action]:
+        members = self._told().get(group, frozenset())
+        if group in self.mine and self.me not in members:
+            return []  # D1: the others do not know yet that I am in it
+        return [Up(GroupView(group, tuple(sorted(members)), self.view.id if self.view is not None else None))]
 
     # ------------------------------------------------------------------------------------------------------- views
 
@@ -221,7 +219,7 @@ class Groups(Layer):
         return [*self._tell_merged(), *self._release()]
 
     def _tell_merged(self) -> list[Action]:
-        return [action for group in sorted(self.mine) for action in self._tell(group)]
+        return [action for group in sorted(self.groups) for action in self._tell(group)]
 
     def _release(self) -> list[Action]:
         out: list[Action] = []

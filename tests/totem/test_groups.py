@@ -1,0 +1,177 @@
+"""Process groups: one picture at every place of the order, through crashes, partitions and merges."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from ordercast import verify
+from ordercast.contract import Action, Control, Delivered, Event, GroupView, Refuse, Setup, Up, ViewChange
+from ordercast.framing import Framing, Outbox
+from ordercast.groups import GJoin, GLeave, Groups, GState
+from ordercast.protocols.totem.layer import RingLayer
+from ordercast.sim.faults import Crash, Leaving, Loss, Partition
+from ordercast.sim.outcome import Outcome
+from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.world import run
+from ordercast.stack import Stack, chain
+from ordercast.trace.schema import Kind, Row
+from ordercast.types import Batch, Nanoseconds, Service, Submission, View, ViewId, ViewKind
+
+SERVICES = (Service.AGREED, Service.SAFE)
+
+
+def layer(me: int) -> Groups:
+    return Groups(me, Framing(Outbox(me, 1, 1000), SERVICES, views=False))
+
+
+def view(seq: int, members: tuple[int, ...], kind: ViewKind = ViewKind.REGULAR) -> ViewChange:
+    return ViewChange(View(ViewId(seq, members[0]), kind, members))
+
+
+def control(sender: int, *messages: GJoin | GLeave | GState) -> Control:
+    payloads = [msgspec.msgpack.encode(m) for m in messages]
+    lengths = b"".join(len(p).to_bytes(4, "little") for p in payloads)
+    return Control(Batch(sender, 1, 0, len(payloads), Service.AGREED, lengths, b"".join(payloads)))
+
+
+def data(sender: int, counter: int, *groups: str) -> Delivered:
+    return Delivered(Batch(sender, 1, counter, 1, Service.AGREED, b"\1\0\0\0", b"x", groups))
+
+
+def told(actions: list[Action]) -> list[Event]:
+    return [action.event for action in actions if isinstance(action, Up)]
+
+
+def test_union_once_and_open() -> None:
+    groups = layer(1)
+    groups.up(0, view(4, (1,)))
+    groups.up(0, control(1, GState(ViewId(4, 1), (1,), ())))
+    for event in (control(1, GJoin("red")), control(1, GJoin("blue"))):
+        assert [type(e) for e in told(groups.up(0, event))] == [GroupView]
+    both = data(1, 1, "blue", "red")
+    assert told(groups.up(0, both)) == [both], "once, though this member is in both"
+    assert told(groups.up(0, data(1, 2, "green"))) == [], "a sender outside its group does not get its own message"
+    assert told(groups.up(0, data(1, 3))) != [], "to no group: to all"
+    assert told(groups.up(0, control(1, GLeave("red")))) == [GroupView("red", (), ViewId(4, 1))]
+    assert told(groups.up(0, data(1, 4, "red"))) == []
+
+
+def merge(groups: Groups) -> list[Event]:
+    """Member 1, alone so far and in red, meets 2 and 3."""
+    groups.up(0, view(4, (1,)))
+    groups.up(0, control(1, GState(ViewId(4, 1), (1,), ()), GJoin("red")))
+    groups.up(0, view(8, (1,), ViewKind.TRANSITIONAL))
+    return told(groups.up(0, view(8, (1, 2, 3))))
+
+
+def test_messages_wait_until_every_cell_was_heard() -> None:
+    groups = layer(1)
+    assert [type(e) for e in merge(groups)] == [ViewChange]
+    frames = groups.outbox.take(10)
+    assert len(frames) == 1 and frames[0].control, "the state goes ahead of everything packed"
+    first, second = data(2, 1, "red"), data(3, 1)
+    assert told(groups.up(0, first)) == [] and told(groups.up(0, control(3, GJoin("blue")))) == []
+    assert told(groups.up(0, control(1, GState(ViewId(8, 1), (1,), (("red", (1,)),))))) == []
+    assert told(groups.up(0, second)) == []
+    rest = GState(ViewId(8, 1), (2, 3), (("red", (2,)), ("blue", (2,))))
+    assert told(groups.up(0, control(2, rest))) == [
+        GroupView("blue", (2,), ViewId(8, 1)),
+        GroupView("red", (1, 2), ViewId(8, 1)),
+        first,
+        GroupView("blue", (2, 3), ViewId(8, 1)),
+        second,
+    ]
+
+
+def test_a_view_change_during_the_wait_costs_a_view_and_nothing_else() -> None:
+    groups = layer(1)
+    merge(groups)
+    held = data(2, 1, "red")
+    groups.up(0, held)
+    out = told(groups.up(0, view(12, (1, 3), ViewKind.TRANSITIONAL)))
+    assert out[0] == held and type(out[1]) is ViewChange, "in the view it was sent in"
+    groups.up(0, view(12, (1, 3)))
+    groups.up(0, control(1, GState(ViewId(12, 1), (1,), (("red", (1,)),))))
+    out = told(groups.up(0, control(3, GState(ViewId(12, 1), (3,), (("red", (3,)),)))))
+    assert out == [GroupView("red", (1, 3), ViewId(12, 1))]
+
+
+def test_who_does_not_come_along_leaves_and_its_last_join_does_not_count() -> None:
+    groups = layer(1)
+    merge(groups)
+    groups.up(0, control(1, GState(ViewId(8, 1), (1,), (("red", (1,)),))))
+    groups.up(0, control(2, GState(ViewId(8, 1), (2, 3), (("red", (2,)),))))
+    out = told(groups.up(0, view(12, (1, 3), ViewKind.TRANSITIONAL)))
+    assert out[1:] == [GroupView("red", (1,), ViewId(12, 1))]
+    assert told(groups.up(0, control(2, GJoin("blue")))) == []
+
+
+@pytest.mark.parametrize("names", [("",), ("x" * 65,), tuple(f"g{k}" for k in range(65))])
+def test_bad_names_are_refused(names: tuple[str, ...]) -> None:
+    assert layer(1).submit(0, Submission([b"x"], Service.AGREED, names)) == [Refuse("groups")]
+
+
+# ------------------------------------------------------------------------------------------------------- whole groups
+
+
+class User(Groups):
+    """An application that joins, leaves and addresses groups at random."""
+
+    def __init__(self, me: int, framing: Framing, generator: random.Random) -> None:
+        super().__init__(me, framing)
+        self.generator = generator
+
+    def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
+        r, out = self.generator, list[Action]()
+        if self.framing.in_view and r.random() < 0.25:
+            out = self.regroup(now, r.choice("abc"), r.random() < 0.65)
+        if r.random() < 0.6:
+            submission = msgspec.structs.replace(submission, groups=tuple(sorted(r.sample("abc", r.choice([1, 1, 2])))))
+        return out + super().submit(now, submission)
+
+
+def maker(setup: Setup) -> Stack:
+    me, incarnation = setup.identity.me, setup.identity.incarnation
+    outbox = Outbox(me, incarnation, setup.frame_bytes)
+    framing = Framing(outbox, SERVICES)
+    user = User(me, framing, random.Random(setup.random.random()))
+    return chain(user, framing, RingLayer(setup, outbox, setup.options))
+
+
+def group_views(outcome: Outcome) -> dict[tuple[object, object], dict[tuple[int, int], list[object]]]:
+    """(view, next view) -> life -> the group views it was told in between."""
+    lives: dict[tuple[int, int], list[Row]] = {}
+    for row in outcome.trace.rows:
+        if row.member:
+            lives.setdefault((row.member, row.incarnation), []).append(row)
+    out: dict[tuple[object, object], dict[tuple[int, int], list[object]]] = {}
+    for life, rows in lives.items():
+        starts = [i for i, r in enumerate(rows) if r.kind == Kind.VIEW and r.view_kind == ViewKind.REGULAR]
+        for a, b in pairwise(starts):
+            way = ((rows[a].view_seq, rows[a].view_rep), (rows[b].view_seq, rows[b].view_rep))
+            seen = [(r.groups, r.members) for r in rows[a:b] if r.kind == Kind.GROUP_VIEW]
+            out.setdefault(way, {})[life] = seen
+    return out
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_through_faults(seed: int) -> None:
+    scenario = Scenario(
+        protocol="totem", members=5, messages=250, seed=seed, load=Load(rate=150), heal_ms=350.0,
+        faults=(
+            Loss(p=0.03), Crash(at_ms=80, down_ms=40), Partition(shape="halves", at_ms=140, until_ms=230),
+            Leaving(at_ms=250, away_ms=30),
+        ),
+    )  # fmt: skip
+    outcome = run(scenario, level="full", maker=maker)
+    found = [f"{v.promise}: {v.state}: {v.text}" for v in verify.check(outcome.trace) if v.state != "holds"]
+    assert not found, found
+    told = group_views(outcome)
+    assert any(len(lives) > 1 and any(lives.values()) for lives in told.values())
+    if not outcome.notes["group state again"]:
+        for way, lives in told.items():
+            assert len({repr(seen) for seen in lives.values()}) == 1, (way, lives)

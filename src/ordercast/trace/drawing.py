@@ -14,25 +14,31 @@ SLOT, LANE, LEFT, TOP = 34, 96, 108, 86  # pixels
 _SENDERS = ("#2563a8", "#c2541b", "#2e7d4f", "#8a3f9c", "#b08900", "#0e7f8c", "#b3365b", "#5a5f3a")
 _TINTS = ("#e8f0fa", "#fdf0e3", "#e9f5ec", "#f4eaf7", "#fbf5dc", "#e3f4f5", "#fbe9ef", "#f0f1e8")
 _STYLE = """
-text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#22272e}
-.title{font-size:17px;font-weight:600}.who{font-size:14px;font-weight:600}.small{font-size:10px;fill:#4a525c}
-.band{font-size:11px;fill:#39424d}.axis{font-size:10px;fill:#6b7480}.number{font-weight:700;fill:#fff;text-anchor:middle}
-.lane{stroke:#39424d;stroke-width:1.6}.gone{stroke:#c3c9d1;stroke-width:1.4;stroke-dasharray:2 5}
-.way{fill:none;stroke-width:1.3;opacity:.62}.world{stroke:#b7791f;stroke-dasharray:5 4;stroke-width:1.2}
-.small,.band{paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-opacity:.85;stroke-linejoin:round}
-.mark{fill:none;stroke:#d3202c;stroke-width:2.6}
+.spacetime text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif;fill:#22272e}
+.spacetime .title{font-size:17px;font-weight:600}
+.spacetime .who{font-size:14px;font-weight:600}
+.spacetime .small{font-size:10px;fill:#4a525c}
+.spacetime .band{font-size:11px;fill:#39424d}
+.spacetime .axis{font-size:10px;fill:#6b7480}
+.spacetime .number{font-weight:700;fill:#fff;text-anchor:middle}
+.spacetime .lane{stroke:#39424d;stroke-width:1.6}
+.spacetime .gone{stroke:#c3c9d1;stroke-width:1.4;stroke-dasharray:2 5}
+.spacetime .way{fill:none;stroke-width:1.3;opacity:.62}
+.spacetime .world{stroke:#b7791f;stroke-dasharray:5 4;stroke-width:1.2}
+.spacetime .small,.spacetime .band{paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}
+.spacetime .mark{fill:none;stroke:#d3202c;stroke-width:2.6}
 """.replace("\n", "")
 
 
 def draw(scene: Scene) -> str:
     """The picture, ready for a browser or an HTML page."""
-    width = max(640, LEFT + scene.slots * SLOT + 24)
+    width = max(680, LEFT + scene.slots * SLOT + 24)
     height = TOP + len(scene.members) * LANE + 84
     views = {band.view.row.view_seq: None for band in scene.bands if band.regular}
     tint = {seq: _TINTS[k % len(_TINTS)] for k, seq in enumerate(views)}
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{escape(scene.title)}"><style>{_STYLE}</style>',
+        f'class="spacetime" role="img" aria-label="{escape(scene.title)}"><style>{_STYLE}</style>',
         "<title>Space-time picture of a run</title>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         '<defs><pattern id="between" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
@@ -145,7 +151,7 @@ def _way(arrow: Arrow) -> str:
 
 def _event(event: Event) -> str:
     x, y, row = _x(event.slot), _y(event.lane), event.row
-    ring = f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="17"/>' if event.marked else ""
+    ring = f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="15"/>' if event.marked else ""
     match event.kind:
         case Kind.ORIGINATE:
             colour = _SENDERS[_colour(row)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 # helpers beside the tests (`from harness import World`) can be imported from every folder: give them unique names
+sys.path += [str(Path(__file__).parent.parent)]  # and known-bad variants, as `tests.mutants`
 sys.path += [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]
 
 

@@ -282,7 +282,8 @@ PROTOCOLS = {
         packets=(Data[_BODIES], Retrans[_BODIES], Status, Nack),
         provides=(Service.AGREED,),
         promises={
-            "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S15", "S16", "S17", "S18", "S19", "L3", "L6", "L12")
+            "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S14", "S15", "S16", "S17", "S18", "S19",
+                       "L3", "L4", "L6", "L7", "L12")
         },
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
                             "partition", "pause", "slow", "drift", "clock", "overload"}),

@@ -58,6 +58,7 @@ class Application:
         """A new life of the process."""
         self.asked = False  # a submission is on its way into the core
         self.blocked = False  # refused; waits for room
+        self.closed = False  # it is leaving: nothing more is taken
         self.woken = False  # a call at the next submission's time is in the queue
         self.joined = not self.groups
 
@@ -148,10 +149,14 @@ class Application:
         elif why in ("too large", "service", "empty"):
             self.accepted()
         elif why == "closed":
-            self.blocked = True  # for the rest of this life
+            self.blocked = self.closed = True  # for the rest of this life
         else:
             self.blocked = True
             self.world.later(self.world.time + self.world.timeout_ns // 4, self._retry, self.host.incarnation, 0)
+
+    def queues(self) -> dict[str, int]:
+        """What still waits here because the core had no room for it."""
+        return {"refused": 1} if self.blocked and self.host.up and not self.closed else {}
 
     def _retry(self, incarnation: int, _: int) -> None:
         if incarnation == self.host.incarnation:

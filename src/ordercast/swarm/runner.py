@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -49,9 +49,9 @@ class Result(msgspec.Struct, frozen=True):
 class _Child:
     """One process with its pipes and the task it is at."""
 
-    def __init__(self, work: str, memory_bytes: int | None) -> None:
+    def __init__(self, work: str, memory_bytes: int | None, env: Mapping[str, str]) -> None:
         self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  closed with the child
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join(entry for entry in sys.path if entry))
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), **env}
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from ordercast.swarm.runner import serve; serve()", work, str(memory_bytes or 0)],
             stdin=subprocess.PIPE,
@@ -111,13 +111,20 @@ class Runner:
     """A pool of children.  Use as a context manager: leaving it ends every child, whatever it is at.
 
     `work`: "module:function"; `workers`: children at once (default: one per core); `limit_s`: wall seconds one task may
-    take; `memory_bytes`: address space of a child, beyond which its allocations fail.
+    take; `memory_bytes`: address space of a child, beyond which its allocations fail; `env`: more of its environment.
     """
 
     def __init__(
-        self, work: str, *, workers: int | None = None, limit_s: float = 60.0, memory_bytes: int | None = None
+        self,
+        work: str,
+        *,
+        workers: int | None = None,
+        limit_s: float = 60.0,
+        memory_bytes: int | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> None:
         self.work, self.limit_s, self.memory_bytes = work, limit_s, memory_bytes
+        self.env = dict(env or {})
         self.workers = workers or len(os.sched_getaffinity(0))
         self._children: list[_Child] = []
 
@@ -152,7 +159,7 @@ class Runner:
             self.close()
 
     def _start(self, selector: selectors.BaseSelector) -> _Child:
-        child = _Child(self.work, self.memory_bytes)
+        child = _Child(self.work, self.memory_bytes, self.env)
         self._children.append(child)
         selector.register(child.stdout, selectors.EVENT_READ, child)
         return child

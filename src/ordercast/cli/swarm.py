@@ -1,0 +1,246 @@
+"""ordercast swarm: search for broken promises with random faults."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ordercast.cli.common import (
+    MARK,
+    BadValue,
+    Number,
+    Protocol,
+    Whole,
+    emit,
+    force_option,
+    json_option,
+    output_directory,
+    progress,
+    say_error,
+)
+from ordercast.cli.spark_options import open_session, spark_options
+from ordercast.errors import UsageError
+from ordercast.words import short
+
+if TYPE_CHECKING:
+    from ordercast.cli.common import Progress
+    from ordercast.swarm.campaign import Campaign
+    from ordercast.swarm.runner import Result
+    from ordercast.swarm.summary import Summary
+    from ordercast.swarm.task import SeedRow, Task
+
+SEEDS_MAX = 10**12
+
+
+class Seeds(click.ParamType):
+    """A:B, from A up to but not including B; or one seed."""
+
+    name = "a:b"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        if isinstance(value, range):
+            return value
+        first, colon, last = str(value).strip().partition(":")
+        last = last if colon else first
+        if not all(end.isascii() and end.isdigit() and int(end) <= SEEDS_MAX for end in (first, last)):
+            raise BadValue(f"{short(value)}: expected A:B with whole numbers from 0, such as 0:500", ctx, param)
+        a, b = int(first), int(last) + (0 if colon else 1)
+        if b <= a:
+            raise BadValue(f"{short(value)}: expected A:B with A below B (B itself is not run)", ctx, param)
+        return range(a, b)
+
+
+@click.command("swarm")
+@click.option("--protocol", "protocols", type=Protocol(), multiple=True, help="Only this one; may be given again.")
+@click.option("--seeds", type=Seeds(), default="0:100", show_default=True, help="From A up to, not including, B.")
+@click.option("--minutes", type=Number(above=True), default=None, help="Begin no seed after so long.")
+@click.option("--jobs", type=Whole(1, 1024), default=None, help="Runs at once (default: one per core).")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory; an interrupted one goes on.")
+@click.option("--summary", "page", type=click.Path(path_type=Path), default=None, help="Write a page of figures here.")
+@click.option("--twice", is_flag=True, help="Run every seed in two processes with different hash seeds and compare.")
+@click.option("--shrink", "shrink_s", type=Number(), default=60.0, show_default=True, help="Seconds; 0: not at all.")
+@click.option("--quiet", is_flag=True, help="Print no line per seed.")
+@force_option
+@spark_options
+@json_option
+def command(
+    protocols: tuple[str, ...],
+    seeds: range,
+    minutes: float | None,
+    jobs: int | None,
+    out: Path | None,
+    page: Path | None,
+    twice: bool,
+    shrink_s: float,
+    quiet: bool,
+    force: bool,
+    master: str | None,
+    conf: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> int:
+    """Search for broken promises: each seed becomes a group, a load and faults, is simulated and judged.
+
+    A seed gives the same run everywhere: `--protocol P --seeds 7` runs seed 7 again.  What breaks is made small and
+    written as a scenario that `ordercast simulate --scenario` replays.
+    """
+    if twice and (out or minutes or page or master):
+        raise UsageError(
+            "swarm: --twice compares runs and keeps nothing: it excludes --out, --minutes, --summary, --master"
+        )
+    if page is not None:
+        _writable(page)
+    if twice:
+        return _twice(protocols, seeds, jobs, as_json)
+    from ordercast.swarm.campaign import Campaign
+
+    if out is not None:
+        _directory(out, force)
+    since = time.monotonic()
+    with progress("swarm", len(seeds)) as shown:
+        source = _on_spark(master, conf, shown) if master or conf else None
+        campaign = Campaign(
+            seeds, protocols, jobs=jobs, minutes=minutes, directory=out, source=source, shrink_s=shrink_s,
+            tell=_teller(shown, quiet or as_json, len(seeds)),
+        )  # fmt: skip
+        try:
+            summary = campaign.run()
+        except KeyboardInterrupt:
+            _say_kept(campaign, out)
+            _tell(campaign.summary(), seeds, since, [], campaign, as_json)
+            return 130
+        shown.say("shrinking") if summary.broken and shrink_s else None
+        failures = _failures(campaign, summary) if shrink_s else []
+    _tell(summary, seeds, since, failures, campaign, as_json)
+    if page is not None:
+        page.write_text(summary.page(f"Campaign of {summary.runs} seeds", _line(protocols, seeds)), encoding="utf-8")
+    return 1 if summary.broken else 0
+
+
+# ---------------------------------------------------------------------------------------------------------- directories
+
+
+def _directory(out: Path, force: bool) -> None:
+    """An earlier campaign's directory is gone on with; anything else must be ours to replace."""
+    from ordercast.swarm.campaign import PLAN
+
+    if force or not (out / PLAN).exists():
+        output_directory(out, force)
+    elif not (out / MARK).exists():
+        raise UsageError(f"--out {short(out)}: was not made by ordercast: name a new directory")
+    elif not os.access(out, os.W_OK):
+        raise UsageError(f"--out {short(out)}: cannot be written: permission denied")
+
+
+def _writable(page: Path) -> None:
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        with page.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise UsageError(f"--summary {short(page)}: cannot be written: {error.strerror}") from None
+
+
+# --------------------------------------------------------------------------------------------------------------- words
+
+
+def _teller(shown: Progress, quiet: bool, total: int) -> Callable[[SeedRow, int], None]:
+    broken = 0
+
+    def tell(row: SeedRow, done: int) -> None:
+        nonlocal broken
+        broken += not row.ok
+        if not quiet:
+            print(f"{row.options} | {'ok' if row.ok else 'BROKEN ' + ' '.join(b['promise'] for b in row.broken)}")
+        shown.at(min(done, total), f"{done} of {total} seeds, {broken} broken")
+
+    return tell
+
+
+def _failures(campaign: Campaign, summary: Summary) -> list[dict[str, Any]]:
+    out = []
+    for failure, place in campaign.failures(summary, say_error):
+        out.append(
+            {
+                "seed": failure.seed,
+                "promise": failure.promise,
+                "members": failure.members,
+                "messages": failure.messages,
+                "faults": len(failure.scenario.get("faults", ())),
+                "directory": str(place),
+            }
+        )
+    return out
+
+
+def _say_kept(campaign: Campaign, out: Path | None) -> None:
+    done = len(campaign.summary().digests)
+    where = f"kept in {out}; the same command goes on with the rest" if out else "told below; with --out they are kept"
+    say_error(f"swarm: interrupted: {done} of {len(campaign.seeds)} seeds were finished, {where}")
+
+
+def _tell(
+    summary: Summary, seeds: range, since: float, failures: list[dict[str, Any]], campaign: Campaign, as_json: bool
+) -> None:
+    result = {
+        "seeds": [seeds.start, seeds.stop],
+        "resumed": campaign.resumed,
+        **summary.as_dict(),
+        "failures": failures,
+        "wall_seconds": round(time.monotonic() - since, 3),
+    }
+    emit(result, as_json, lambda: _words(summary, result))
+
+
+def _words(summary: Summary, result: dict[str, Any]) -> str:
+    lines = [summary.words()]
+    if result["resumed"]:
+        lines.append(f"{result['resumed']} of them were done before")
+    for row in summary.broken:
+        lines.append(f"BROKEN {row.options}")
+        lines += [f"    {found['promise']}: {found['text']}" for found in row.broken]
+    for failure in result["failures"]:
+        lines.append(
+            f"seed {failure['seed']} {failure['promise']} shrunk to {failure['members']} members, "
+            f"{failure['messages']} messages, {failure['faults']} faults: "
+            f"ordercast simulate --scenario {failure['directory']}/scenario.toml"
+        )
+    return "\n".join(lines)
+
+
+def _line(protocols: tuple[str, ...], seeds: range) -> str:
+    named = "".join(f" --protocol {name}" for name in protocols)
+    return f"ordercast swarm{named} --seeds {seeds.start}:{seeds.stop}"
+
+
+# --------------------------------------------------------------------------------------------------------- other ways
+
+
+def _twice(protocols: tuple[str, ...], seeds: range, jobs: int | None, as_json: bool) -> int:
+    from ordercast.swarm.campaign import compare
+
+    with progress("swarm", 2 * len(seeds)) as shown:
+        equal, different = compare(seeds, protocols, jobs=jobs, tell=shown.at)
+    result = {
+        "seeds": [seeds.start, seeds.stop],
+        "equal": equal,
+        "different": [{"seed": seed, "what": what} for seed, what in different],
+    }
+    words = [f"{len(seeds)} seeds run twice, in processes with different hash seeds: {equal} equal"]
+    words += [f"DIFFERENT seed {seed}: {what}" for seed, what in different]
+    emit(result, as_json, "\n".join(words))
+    return 1 if different else 0
+
+
+def _on_spark(
+    master: str | None, conf: tuple[tuple[str, str], ...], shown: Progress
+) -> Callable[[Iterable[Task]], Iterator[Result]]:
+    from ordercast.pipeline.swarm import run_on
+
+    spark = open_session(master, conf, shown)
+    shown.say("swarm")
+    return lambda tasks: run_on(spark, list(tasks))

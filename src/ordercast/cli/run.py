@@ -140,7 +140,7 @@ def command(
 
 def _judge(result: Result, verify: str) -> tuple[list[dict[str, Any]], Path | None]:
     """The verdicts, and the page that shows them."""
-    from ordercast.live import judge
+    from ordercast.cli import judge
     from ordercast.pipeline.verify import judge_paths
 
     rows = judge_paths([result.directory / "trace"], verify) if verify != "none" else []
@@ -148,7 +148,7 @@ def _judge(result: Result, verify: str) -> tuple[list[dict[str, Any]], Path | No
 
 
 def _table(obj: dict[str, Any]) -> str:
-    from ordercast.live import judge
+    from ordercast.cli import judge
 
     rate = obj["delivered"] / obj["seconds"] if obj["seconds"] else 0
     lines = [

@@ -74,7 +74,7 @@ class RingLayer(Layer):
         self.me, self.outbox, self.options, self.net = identity.me, outbox, options, net
         self.hold_safe, self.stamps, self.ring_number = hold_safe, stamps, ring_number
         self.timeout_ns = setup.timeout_ns
-        self.hold_ns = setup.timeout_ns * 10 // 42 // 2  # half of T_retx: no predecessor repeats meanwhile
+        self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
         self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
         self.limits = options.limits(setup.frame_bytes)
         self.membership = Membership(

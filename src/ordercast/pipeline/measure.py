@@ -229,7 +229,8 @@ def _run_batches(path: str, header: Header, columns: Columns) -> Iterator[pa.Rec
     head = {"path": path, "run": header.run, "protocol": header.protocol, "service": header.service,
             "members": len(header.members), "load": words, "rate": rate}  # fmt: skip
     notes = _details(columns, Kind.NOTE)
-    facts: dict[str, Any] = numbers.facts(columns) | numbers.traffic(_details(columns, Kind.END))
+    facts: dict[str, Any] = numbers.facts(columns)
+    facts |= numbers.traffic(header, facts, _details(columns, Kind.END))
     facts["retransmitted"] = numbers.retransmissions(notes) if header.level != "deliver" else None
     facts["capacity_bits"] = numbers.capacity_bits(header)
     yield _batch({**head, "what": RUN, "facts": msgspec.json.encode(facts).decode()}, 1)

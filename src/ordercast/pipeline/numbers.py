@@ -237,10 +237,17 @@ def facts(c: Columns) -> dict[str, int]:
 TRAFFIC = ("transmitted", "transmitted_bytes", "received", "received_bytes", "delivered_bytes")
 
 
-def traffic(ends: list[dict[str, Any]]) -> dict[str, int | None]:
-    """Sums of what the drivers counted, from the details of end rows; None where none was recorded."""
+def traffic(header: Header, facts: dict[str, int], ends: list[dict[str, Any]]) -> dict[str, int | None]:
+    """Sums of what the drivers counted, from the details of end rows; None where some driver did not count it."""
     found = [end["traffic"] for end in ends if isinstance(end.get("traffic"), dict)]
-    return {name: sum(int(part.get(name, 0)) for part in found) if found else None for name in TRAFFIC}
+    out: dict[str, int | None] = {}
+    for name in TRAFFIC:
+        known = found and all(name in part for part in found)
+        out[name] = sum(int(part[name]) for part in found) if known else None
+    sizes = (header.scenario or {}).get("sizes", [64])
+    if out["delivered_bytes"] is None and header.scenario is not None and len(sizes) == 1:
+        out["delivered_bytes"] = facts["deliveries"] * int(sizes[0])
+    return out
 
 
 def noted(notes: list[dict[str, Any]], wanted: frozenset[str]) -> list[tuple[str, int]]:

@@ -162,7 +162,8 @@ class Host:
         "accepted", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "clock", "consumer",
         "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation", "last",
         "late", "left", "lives", "nets", "offset", "own", "paused", "peer", "plain", "read", "read_nets", "receive",
-        "recorder", "simple", "stack", "suspended", "timers", "traps", "up", "view", "views", "wall_ns",
+        "recorder", "simple", "stack", "suspended", "timers", "transmitted",
+        "transmitted_bytes", "traps", "up", "view", "views", "wall_ns",
     )  # fmt: skip
 
     def __init__(self, id: int, nets: tuple[int, ...], clock: Clock, disk: Disk, cost: CostFunction | None) -> None:
@@ -203,6 +204,7 @@ class Host:
         self.timers: dict[str, list[int]] = {}
         self.suspended: list[Any] = []  # actions a pause in mid-handler held back
         self.traps: list[Any] = []  # crashes and pauses that wait for their moment
+        self.transmitted = self.transmitted_bytes = 0  # datagrams of this life; bytes where sizes matter
         self.counter = 0  # last message submitted
         self.accepted = 0
         self.own = 0  # own messages delivered here

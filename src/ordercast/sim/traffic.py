@@ -77,6 +77,8 @@ class Traffic:
         medium = self.media[net]
         size = self.codec.size(packet) + wire_header.HEADER_BYTES if self.sizes else 0
         self.transmitted += 1
+        host.transmitted += 1
+        host.transmitted_bytes += size
         if self.slow:
             self._transmit_slowly(host, action, size)
             return

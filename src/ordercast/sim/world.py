@@ -152,8 +152,11 @@ class World(Lives):
                 status[host.id] = host.stack.status()
                 waits = {layer: said["waits"] for layer, said in status[host.id].items() if said.get("waits")}
                 now = host.clock.now(self.time)
+                traffic = {"transmitted": host.transmitted}
+                if host.transmitted_bytes:
+                    traffic["transmitted_bytes"] = host.transmitted_bytes
                 queues = host.stack.queues() | self.applications[host.id].queues()
-                host.recorder.event(self.time, now, Kind.END, queues=queues, waits=waits)
+                host.recorder.event(self.time, now, Kind.END, queues=queues, waits=waits, traffic=traffic)
                 host.recorder.close()
         steady = [host for host in self.hosts if host.up and host.lives == 1] or self.hosts
         return Outcome(

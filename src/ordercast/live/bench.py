@@ -79,7 +79,7 @@ def make_config(plan: Plan, base: Path, hosts: list[Host]) -> GroupConfig:
         protocol=plan.protocol,
         members=members,
         options=msgspec.convert(plan.options, info.options),
-        timeout_ms=plan.timeout_ms or configuration.TIMEOUT_MS_LOOPBACK,
+        timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
         net=Net(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
         trace=TraceConfig("off"),

@@ -29,6 +29,7 @@ from ordercast.types import Identity, MemberId, Service
 from ordercast.version import __version__
 
 FRAME_BYTES_MIN = 64
+CROWD = 8  # members on one machine that still find each other within a few tens of milliseconds
 
 
 def net_plan(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetPlan:
@@ -51,6 +52,11 @@ def frame_limit(config: GroupConfig) -> int:
         what = f"packet_bytes {packet_bytes}: too small for {len(config.members)} members"
         raise ConfigError([f"{what}: expected {least} or more"])
     return size
+
+
+def timeout_here_ms(members: int) -> int:
+    """T for a group whose members all share this machine's processors: many of them need more time for each other."""
+    return configuration.TIMEOUT_MS_LOOPBACK if members <= CROWD else configuration.TIMEOUT_MS
 
 
 def trace_header(config: GroupConfig, run: str, service: Service, workload: dict[str, Any]) -> Header:

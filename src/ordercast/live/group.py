@@ -80,6 +80,12 @@ class Group:
 
     async def __aenter__(self) -> Group:
         """Start, and wait for the first view."""
+        self.start()
+        await self.in_view()
+        return self
+
+    def start(self) -> None:
+        """Open the sockets and begin to speak."""
         if self._node is not None or self._end is not None:
             raise UsageError(
                 f"member {self.me} has already joined {self.config.group}: make a new group object instead"
@@ -92,14 +98,21 @@ class Group:
         )
         try:
             self._node.start(self._node.storage.load())
+        except BaseException:
+            self._close(Closed("joining was given up"))
+            raise
+
+    async def in_view(self) -> None:
+        """Wait for the first view; a protocol without views needs none."""
+        assert self._node is not None and self._in_view is not None
+        try:
             if self._node.info.views and self.view is None:
-                await self._in_view
+                await asyncio.shield(self._in_view)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
         if self._end is not None:
             raise self._end
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None

@@ -37,7 +37,8 @@ from ordercast.workload.sources import shares
 START_SECONDS = 30.0  # for the members to start and be in one view
 STALL_SECONDS = 30.0  # without any progress: the run has failed
 END_SECONDS = 5.0  # for a member to leave
-HOP_SHARE = 4  # one hop of a stable group takes at most T / HOP_SHARE, also on a busy machine
+PATIENCE_NS = 10_000_000_000  # without a delivery, while some member lacks messages
+HOP_NS = 50_000_000  # one hop of a stable group takes at most this long, also on a busy machine
 _clock = time.monotonic_ns
 
 
@@ -121,7 +122,7 @@ def make_config(plan: Plan, base: Path) -> GroupConfig:
         protocol=plan.protocol,
         members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1)),
         options=msgspec.convert(plan.options, info.options),
-        timeout_ms=plan.timeout_ms or configuration.TIMEOUT_MS_LOOPBACK,
+        timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=Net(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
         trace=TraceConfig(plan.level),
@@ -203,7 +204,9 @@ class Launcher:
             run=self.config.group,
             directory=self.directory,
             service=self.plan.service,
-            sent=sum(seat.sent_before + seat.sent for seat in self.seats.values()),
+            sent=max(
+                [sum(seat.sent_before + seat.sent for seat in self.seats.values()), *steady]
+            ),  # the dead tell late
             delivered=min(steady, default=0),
             seconds=(self.last_ns - self.begun_ns) / 1e9,
             views=self.views,
@@ -276,7 +279,7 @@ class Launcher:
             self._watch()
             if until is not None and time.monotonic() > until:
                 raise RunError(f"run: {what} within {seconds:g} s: {self._who_waits()}")
-            if seconds is None and (_clock() - self.changed_ns) / 1e9 > STALL_SECONDS:
+            if seconds is None and _clock() - self.changed_ns > STALL_SECONDS * 1e9 + self._quiet_ns():
                 raise RunError(f"run: nothing was delivered for {STALL_SECONDS:g} s: {self._who_waits()}")
             self.news.clear()
             with contextlib.suppress(TimeoutError):
@@ -305,7 +308,7 @@ class Launcher:
     def _stable(self) -> None:
         now = _clock()
         ids = tuple(seat.member for seat in self.seats.values() if seat.alive)
-        self.log.event(now, now, Kind.STABLE, members=ids, delay_ns=self.config.timeout_ns // HOP_SHARE)
+        self.log.event(now, now, Kind.STABLE, members=ids, delay_ns=HOP_NS)
 
     async def _carry_out_faults(self) -> None:
         for fault in sorted(self.plan.faults, key=lambda f: f.at):
@@ -337,20 +340,20 @@ class Launcher:
         self.happened.append(f"member {seat.member} was {'stopped' if stops else 'let go on'} at {fault.at:g} s")
 
     def _settled(self) -> bool:
-        """All who live have sent their share and (without faults) delivered all, and L3's time has passed since."""
+        """All who live have sent their share, and L3's time has passed since the last delivery anywhere."""
         living = [seat for seat in self.seats.values() if seat.alive]
         if not living:
             raise RunError("run: no member is left")
         if not all(seat.done for seat in living) or not self._together():
             return False
+        quiet_ns = self._quiet_ns()
         if not self.happened and any(seat.delivered < self.plan.messages for seat in living):
-            return False
-        return _clock() - self.last_ns >= self._quiet_ns()
+            quiet_ns = max(quiet_ns, PATIENCE_NS)  # somebody is behind, or was out of the view for a while
+        return _clock() - self.last_ns >= quiet_ns
 
     def _quiet_ns(self) -> int:
         """How long after the last delivery every message is due everywhere (the bound of L3)."""
-        hop = self.config.timeout_ns // HOP_SHARE
-        return 10 * hop + 8 * len(self.seats) * hop + 2 * self.config.timeout_ns
+        return 10 * HOP_NS + 8 * len(self.seats) * HOP_NS + 2 * self.config.timeout_ns
 
     async def _end(self) -> None:
         self.ending = True

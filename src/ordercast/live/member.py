@@ -36,6 +36,7 @@ from ordercast.workload.payload import matches, payload
 
 PROGRESS_SECONDS = 0.1
 FRAMES_AHEAD = 4  # of a workload without a rate: how much of it may be on its way, in frames
+GC_THRESHOLD = (100_000, 50, 50)  # frames come and go by reference counts; little is left for the collector
 _clock = time.monotonic_ns
 
 
@@ -80,13 +81,19 @@ class Process:
         loop = asyncio.get_running_loop()
         for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)):
             loop.add_signal_handler(number, self._signalled, code)
-        async with self.group:
-            await self.control.start()
-            gc.freeze()
-            try:
+        self.group.start()
+        await self.control.start()
+        try:
+            waiting = asyncio.ensure_future(self.group.in_view())
+            await self._until_stopped(waiting)
+            if waiting.done():
+                gc.freeze()
+                gc.set_threshold(*GC_THRESHOLD)
                 await (self._work(self.work) if self.work is not None else self._talk())
-            finally:
-                self.control.close()
+            waiting.cancel()
+        finally:
+            self.control.close()
+            await self.group.leave()
         return self.code
 
     def _signalled(self, code: int) -> None:

@@ -30,6 +30,7 @@ lint: setup
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) scripts/reference.py --check
 
 soak: setup
 	SOAK_SECONDS=600 $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

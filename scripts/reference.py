@@ -9,6 +9,10 @@ from pathlib import Path
 import click
 
 from ordercast import cli, registry
+from ordercast.sim.faults import Crash
+from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.world import run
+from ordercast.trace import spacetime
 from ordercast.trace.schema import Level
 from ordercast.verify import CATALOGUE
 from ordercast.verify.plain import CHECKS
@@ -85,16 +89,47 @@ def guarantees_page() -> str:
     return written + MARK + PROMISES_HEAD + "".join(rows)
 
 
+def picture_of_one_order() -> str:
+    scenario = Scenario(protocol="token_site", members=3, messages=6, seed=3, load=Load(rate=20000.0))
+    return spacetime.svg(run(scenario, level="full").trace, title="Three members, six messages, one order") + "\n"
+
+
+def picture_of_a_crash() -> str:
+    load, crash = Load(rate=60.0, start_ms=200.0), Crash(member=2, at_ms=219.0)
+    scenario = Scenario(protocol="totem", members=3, messages=12, seed=5, load=load, faults=(crash,))
+    title = "Member 2 dies: the others agree on what came before, then go on"
+    return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
+
+
+PICTURES = {"docs/img/one_order.svg": picture_of_one_order, "docs/img/crash.svg": picture_of_a_crash}
 PAGES = {"docs/reference/cli.md": cli_page, "docs/guarantees.md": guarantees_page}
+
+
+def lost_pages() -> list[str]:
+    """Pages of docs/ that nobody reaches from docs/index.md."""
+    start = ROOT / "docs/index.md"
+    reached, todo = {start}, [start]
+    while todo:
+        page = todo.pop()
+        for target in re.findall(r"\]\(([^)#]+\.md)", page.read_text()):
+            goal = (page.parent / target).resolve()
+            if goal.exists() and goal not in reached:
+                reached.add(goal)
+                todo.append(goal)
+    return [str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("*.md")) if page not in reached]
 
 
 def main() -> int:
     stale = 0
-    for name, page in PAGES.items():
+    for name in lost_pages():
+        print(f"{name} cannot be reached from docs/index.md: link it", file=sys.stderr)
+        stale = 1
+    checking = "--check" in sys.argv[1:]
+    for name, page in (PAGES if checking else PAGES | PICTURES).items():
         path, text = ROOT / name, page()
         if path.exists() and path.read_text() == text:
             continue
-        if "--check" in sys.argv[1:]:
+        if checking:
             print(f"{name} is out of date: run `make docs`", file=sys.stderr)
             stale = 1
         else:

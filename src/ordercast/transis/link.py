@@ -296,7 +296,7 @@ class Link(Layer):
         else:
             assert name == "heartbeat"
             out = [*self._report(), SetTimer("heartbeat", now + self.heartbeat_ns)]
-        if self.dirty:
+        if self.dirty and (name == "heartbeat" or self.closed):  # adding up acknowledgements can wait until it matters
             self._advance()
             out += self._reopen()
         if self.leaving:

@@ -18,7 +18,7 @@ class Stability(Generic[T]):
 
     def __init__(self, n: int) -> None:
         self.by_message: list[tuple[int, ...]] = [(0,) * n for _ in range(n)]  # vectors of one sender only grow
-        self.by_status: list[list[int]] = [[0] * n for _ in range(n)]
+        self.by_status: list[tuple[int, ...]] = [(0,) * n for _ in range(n)]
         self.stable = [0] * n
         self.buffer: dict[Key, T] = {}
 
@@ -28,7 +28,10 @@ class Stability(Generic[T]):
 
     def report(self, rank: int, have: tuple[int, ...] | list[int]) -> None:
         """Rank p says that it has inserted this much."""
-        self.by_status[rank] = list(map(max, self.by_status[rank], have))
+        if sum(have) > sum(
+            self.by_status[rank]
+        ):  # one member's vectors only grow, so of any two the larger covers both
+            self.by_status[rank] = tuple(have)
 
     def acked(self, rank: int) -> list[int]:
         return list(map(max, self.by_message[rank], self.by_status[rank]))

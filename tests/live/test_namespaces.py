@@ -1,0 +1,30 @@
+"""Members in network namespaces on a bridge; needs root, and says so where it cannot run."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from ordercast.live import namespaces
+
+from .conftest import Cli
+
+REASON = namespaces.why_not()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "-")
+
+
+@pytest.mark.parametrize("mtu", ["1500", "65535"])
+def test_a_group_on_a_bridge(cli: Cli, mtu: str) -> None:
+    figures = cli.json("bench", "--members", "3", "--size", "1000", "--seconds", "0.5", "--mtu", mtu)
+    assert figures["same_order"] is True and figures["msgs_s"] > 0
+    assert figures["datagram_bytes"] == min(int(mtu) - 28, 60_000)
+    assert figures["messages_per_frame"] > 2, "frames are larger than the path"
+
+
+def test_nothing_is_left_behind() -> None:
+    with pytest.raises(RuntimeError), namespaces.bridge(2, 1500) as hosts:
+        made = [host.name for host in hosts]
+        raise RuntimeError("a fault in the middle")
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert not [name for name in made if name in left]

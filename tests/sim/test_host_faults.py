@@ -298,3 +298,27 @@ def test_a_random_member_is_drawn_by_the_seed():
     members = {tiny(Crash(at_ms=50), seed=s, messages=3).trace.rows[0].member for s in range(3)}
     assert members == {0}
     assert len({rows(tiny(Crash(at_ms=50), seed=s, messages=3), Kind.CRASH)[0].sender for s in range(12)}) == 3
+
+
+def test_faults_on_one_thing_may_overlap():
+    faults = (Slow(member=2, at_ms=20, until_ms=80), Slow(member=2, times=50, at_ms=40, until_ms=120))
+    faults += (SmallBuffer(member=2, packets=1, until_ms=50), SmallBuffer(member=2, packets=3, at_ms=10, until_ms=30))
+    faults += (
+        DiskFault(member=2, how="full", at_ms=20, until_ms=60),
+        DiskFault(member=2, how="error", at_ms=30, until_ms=50),
+    )
+    faults += (Drift(member=2, percent=10, at_ms=20, until_ms=60), Drift(member=2, percent=-5, at_ms=30, until_ms=50))
+    faults += (Consumer(member=2, at_ms=20, until_ms=60), Consumer(member=2, frames=4, at_ms=30, until_ms=90))
+    outcome = tiny(*faults)
+    after = [b - a for (a, _), (b, _) in zip(ticks(outcome, 2)[-6:], ticks(outcome, 2)[-5:], strict=False)]
+    assert set(after) == {10 * MS}
+    assert [r.time_ns / MS for r in notes(outcome, "stored", 2)][-1] > 150
+    assert outcome.delivered + outcome.drops["buffer"] == 300
+    (stable,) = rows(outcome, Kind.STABLE)
+    assert stable.time_ns == 120 * MS
+
+
+def test_pauses_of_ten_milliseconds_to_a_minute():
+    outcome = tiny(Pause(member=2, at_ms=20, for_ms=10), Pause(member=3, at_ms=50, for_ms=60_000), limit_ms=70_000.0)
+    assert [r.time_ns // MS for r in rows(outcome, Kind.RESUME)] == [30, 60_050]
+    assert outcome.deliveries == 900

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.sim import faults as f
-from ordercast.sim.host import Host, slower
+from ordercast.sim.host import CostFunction, Host, slower
 from ordercast.sim.link_strikes import LinkStrikes
 from ordercast.sim.links import FILTERS
 from ordercast.sim.plan import Running, Trap
@@ -23,6 +23,8 @@ class Injector(LinkStrikes):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
+        self._overrides: dict[tuple[int | None, str], list[tuple[Running, Any]]] = {}
+        self._paces: dict[int, int] = {}  # of clocks, before any fault
         self._on: dict[type[f.Fault], Callable[[Running, Any], None]] = {
             f.Swizzle: self.swizzle,
             f.Replay: self.replay,
@@ -152,23 +154,31 @@ class Injector(LinkStrikes):
 
     # ------------------------------------------------------------------------------------------------ slowness, clocks
 
-    def _slow(self, running: Running, fault: f.Slow) -> None:
-        world, host = self.world, self._host(running)
-        before = host.cost
-        host.cost = slower(before, fault.times, round(fault.step_us * 1000))
-        world.refresh(host)
+    def _override(self, running: Running, what: str, usual: Any, value: Any, use: Callable[[Any], None]) -> None:
+        """Use a value while the fault lasts; of several faults on one thing the latest that still lasts counts."""
+        values = self._overrides.setdefault((running.member, what), [])
+        values.append((running, value))
+        use(value)
 
         def undo() -> None:
-            host.cost = before
-            world.refresh(host)
+            values.remove((running, value))
+            use(values[-1][1] if values else usual)
 
         running.undo.append(undo)
 
+    def _slow(self, running: Running, fault: f.Slow) -> None:
+        world, host = self.world, self._host(running)
+
+        def use(cost: CostFunction | None) -> None:
+            host.cost = cost
+            world.refresh(host)
+
+        self._override(running, "cost", world.cost, slower(world.cost, fault.times, round(fault.step_us * 1000)), use)
+
     def _drift(self, running: Running, fault: f.Drift) -> None:
         host = self._host(running)
-        before = host.clock.ppm
-        self._pace(host, round(fault.percent * 10_000))
-        running.undo.append(lambda: self._pace(host, before))
+        usual = self._paces.setdefault(host.id, host.clock.ppm)
+        self._override(running, "pace", usual, round(fault.percent * 10_000), lambda ppm: self._pace(host, ppm))
 
     def _pace(self, host: Host, ppm: int) -> None:
         """Another pace: timers in the queue may come too late now, so each is put in again."""
@@ -194,8 +204,7 @@ class Injector(LinkStrikes):
             "torn": ("torn", True, False),
             "flip": ("flip", True, False),
         }[fault.how]
-        setattr(disk, field, on)
-        running.undo.append(lambda: setattr(disk, field, off))
+        self._override(running, f"disk {field}", off, on, lambda value: setattr(disk, field, value))
 
     def _burst(self, running: Running, fault: f.Burst) -> None:
         assert running.member is not None
@@ -208,22 +217,17 @@ class Injector(LinkStrikes):
         self.finish(running)
 
     def _buffer(self, running: Running, fault: f.SmallBuffer) -> None:
-        host = self._host(running)
-        before = host.buffer_packets_max
-        host.buffer_packets_max = fault.packets
-        running.undo.append(lambda: setattr(host, "buffer_packets_max", before))
+        host, usual = self._host(running), self.world.scenario.hosts.buffer_packets
+        self._override(running, "buffer", usual, fault.packets, lambda k: setattr(host, "buffer_packets_max", k))
 
     def _consumer(self, running: Running, fault: f.Consumer) -> None:
         world, host = self.world, self._host(running)
-        host.consumer = [fault.frames, 0]
-        world.refresh(host)
-        if host.up:
-            world.give(host, ("room", fault.frames))
+        usual = world.scenario.hosts.room_frames or ROOM_AGAIN
 
-        def read_again() -> None:
-            host.consumer = None
+        def use(frames: int | None) -> None:
+            host.consumer = None if frames is None else [frames, 0]
             world.refresh(host)
             if host.up:
-                world.give(host, ("room", world.scenario.hosts.room_frames or ROOM_AGAIN))
+                world.give(host, ("room", usual if frames is None else frames))
 
-        running.undo.append(read_again)
+        self._override(running, "consumer", None, fault.frames, use)

@@ -68,8 +68,11 @@ class Lives(Driver):
         actions = stack.start(now, identity, stored)
         host.recorder.input(started(now, identity, stored), actions)
         self.perform(host, actions)
-        if host.up and scenario.hosts.room_frames:
-            self.give(host, ("room", scenario.hosts.room_frames))
+        if host.consumer is not None:
+            host.consumer[1] = 0
+        room = host.consumer[0] if host.consumer is not None else scenario.hosts.room_frames
+        if host.up and room:
+            self.give(host, ("room", room))
 
     def _identity(self, host: Host) -> Identity:
         """Incarnation and ring number from the wall clock; from the disk, or the scenario, where that is later."""

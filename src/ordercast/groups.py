@@ -166,7 +166,7 @@ class Groups(Layer):
         return self.groups if self.common is None else self.common
 
     def _tell(self, group: str) -> list[Action]:
-        members = self._told().get(group, frozenset())
+        members = self._told().get(group, set())
         if group in self.mine and self.me not in members:
             return []  # D1: the others do not know yet that I am in it
         return [Up(GroupView(group, tuple(sorted(members)), self.view.id if self.view is not None else None))]

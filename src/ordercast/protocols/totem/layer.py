@@ -44,6 +44,7 @@ from ordercast.contract import (
 from ordercast.framing import Outbox
 from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
+from ordercast.protocols.totem.hand import Hand
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, RingEntry, Token
 from ordercast.protocols.totem.ring import Held, Ring
@@ -97,16 +98,11 @@ class RingLayer(Layer):
         return ring
 
     def _calm(self) -> None:
-        """Nothing of a token in hand; counters of a fresh ring."""
-        self.pending: Token | None = None  # accepted when the input is drained
-        self.held: Token | None = None  # idle: waits for something to do
-        self.passed, self.passed_seq = False, -1  # a token is on its way; its seq
-        self.own_last = self.options.first_seq  # number of my last frame on this ring
-        self.idle, self.idle_seq = 0, -1  # visits without a new frame
-        self.cancelled = False  # hold cancel said since the last visit
-        self.eager = False  # accelerated: the predecessor's next round has begun, its token goes first
+        """Nothing of a token in hand; the counters of a fresh ring."""
+        self.hand = Hand()
         self.watch = Watch(self.me, self.timeout_ns)
-        self.noted_safe = self.options.first_seq
+        self.own_last = self.options.first_seq  # number of my last frame on this ring
+        self.told_safe = self.options.first_seq
 
     # ------------------------------------------------------------------------------------------------------- life cycle
 
@@ -132,7 +128,7 @@ class RingLayer(Layer):
             self.free = self.ring.room = event.frames
             if self.attempt is not None:
                 self.attempt.new.room = event.frames
-            return self._wake(now) if more and self.idle else []
+            return self._wake(now) if more and self.hand.idle else []
         if type(event) is Leave and not self.leaving:
             self.leaving = True
             return [SetTimer("leave", now + self.timeout_ns), *self._wake(now)]
@@ -194,26 +190,22 @@ class RingLayer(Layer):
         return self._carry(now, self.membership.foreign(now, source, ring))
 
     def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
-        """A new frame with a number above the token's that I passed on: the token has arrived."""
-        if seq <= self.passed_seq:
-            return
-        if self.passed:
-            self.passed = False
+        """A new frame came: if it is numbered above the token I passed on, that has arrived."""
+        hand = self.hand
+        if hand.arrived(seq):
             out += self._carry(now, self.membership.went_on(now))
-        if self.options.accelerated and sender == ring.before and not self.eager:
-            self.eager = True
-            if self.pending is not None:
+        if self.options.accelerated and seq > hand.passed_seq and sender == ring.before and not hand.eager:
+            hand.eager = True
+            if hand.pending is not None:
                 out += self._take(now)
 
     def _token_came(self, now: Nanoseconds, source: Peer, token: Token) -> list[Action]:
         ring = self._turning()
         if ring is None or token.ring != ring.id:
             return self._foreign(now, source, token.ring)
-        mine = self.pending or self.held
-        if token.to != self.me or not ring.accepts(token) or (mine is not None and token.token_seq <= mine.token_seq):
+        if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
             return []
-        self.pending = token
-        return self._take(now) if self.eager else []
+        return self._take(now) if self.hand.eager else []
 
     def _turning(self) -> Ring | None:
         """The ring whose tokens I handle now."""
@@ -226,43 +218,33 @@ class RingLayer(Layer):
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """All frames are in: now the token, and after it the application."""
-        out = self._take(now) if self.pending is not None else []
+        out = self._take(now) if self.hand.pending is not None else []
         if self.ring.delivered < self.ring.my_aru and self.membership.state is State.OPERATIONAL:
             out += self._deliver()
         return out
 
     def _take(self, now: Nanoseconds) -> list[Action]:
-        token, ring = self.pending, self._turning()
-        self.pending = None
+        hand, ring = self.hand, self._turning()
+        token, hand.pending = hand.pending, None
         if token is None or ring is None or not ring.accepts(token):
             return []
-        actions = self.membership.token(now, ring.id, token.token_seq)
-        out = self._carry(now, actions) if actions else actions
+        out = self._carry(now, self.membership.token(now, ring.id, token.token_seq))
         if self._turning() is not ring:
             return out
-        if self._may_hold(ring, token):
-            self.held = token
-            out.append(Note("hold", {"rotations": self.idle}))
-            out.append(SetTimer("hold", now + self.hold_ns))
-            return out
+        if hand.may_rest(token, self.options.hold_after) and self._holds_idle_tokens(ring, token):
+            hand.held = token  # D3
+            return [*out, Note("hold", {"rotations": hand.idle}), SetTimer("hold", now + self.hold_ns)]
         return out + self._visit(now, ring, token)
 
-    def _may_hold(self, ring: Ring, token: Token) -> bool:
-        self.idle = self.idle + 1 if token.seq == self.idle_seq else 0
-        self.idle_seq = token.seq
-        after = self.options.hold_after
-        if token.rtr or token.aru < token.seq:
-            after *= 6  # repairs go on at full speed for a while, but not for ever
-        return (
-            0 < after <= self.idle and ring.members[0] == self.me and ring is self.ring and not self.leaving
-            and len(ring.members) > 1 and (not self.outbox or token.room == 0)
-        )  # fmt: skip
+    def _holds_idle_tokens(self, ring: Ring, token: Token) -> bool:
+        mine = ring.members[0] == self.me and len(ring.members) > 1 and ring is self.ring
+        return mine and not self.leaving and (not self.outbox or token.room == 0)
 
     def _visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         out: list[Action] = []
         last_aru, attempt = ring.last_aru, self.attempt
         visit = ring.visit(token, self.outbox, attempt.exchange if attempt is not None else None)
-        self.cancelled = self.eager = False
+        self.hand.visited()
         if visit.resent:
             out.append(Note("retransmit", {"frames": len(visit.resent)}))
             out += [Transmit(self.net, ALL, held) for held in visit.resent]
@@ -296,10 +278,10 @@ class RingLayer(Layer):
 
     def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         if token.to == self.me:  # D4
-            self.held = token
+            self.hand.held = token
             work = self.attempt is not None or self.outbox or ring.safe_upto < ring.high
             return [SetTimer("alone", now + (self.busy_ns if work else self.hold_ns))]
-        self.passed, self.passed_seq = True, token.seq
+        self.hand.pass_on(token)
         return self._carry(now, self.membership.pass_token(now, token.to, token, ring.id, token.token_seq))
 
     def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
@@ -314,12 +296,14 @@ class RingLayer(Layer):
         ring = self.ring
         epoch, number = ring.id.seq, self.ring_number
         out: list[Action] = [
-            Up(Ordered(held.frame, epoch, held.seq, None, number)) for held in ring.deliver() if type(held) is Data
+            Up(Ordered(held.frame, epoch, held.seq, None, number, held.stamp))
+            for held in ring.deliver()
+            if type(held) is Data
         ]
         if ring.released < ring.safe_upto:
             ring.release()
-        if not self.hold_safe and ring.safe_upto > self.noted_safe:
-            self.noted_safe = ring.safe_upto
+        if not self.hold_safe and ring.safe_upto > self.told_safe:
+            self.told_safe = ring.safe_upto
             out.append(Up(SafeUpTo(ring.safe_upto)))
         return out
 
@@ -327,28 +311,25 @@ class RingLayer(Layer):
 
     def _wake(self, now: Nanoseconds) -> list[Action]:
         """There is something to do: use a token in hand, or ask the representative not to hold it."""
-        ring = self.ring
+        hand, several = self.hand, len(self.ring.members) > 1
         if self.membership.state is not State.OPERATIONAL:
             return []
-        if self.held is not None:
-            if len(ring.members) == 1:
-                return [SetTimer("alone", now + self.busy_ns)]
-            return self._resume(now)
-        if 0 < self.options.hold_after <= self.idle + 1 and not self.cancelled and len(ring.members) > 1:
-            self.cancelled = True
-            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(ring.id))]
+        if hand.held is not None:
+            return self._resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
+        if several and hand.may_be_resting(self.options.hold_after):
+            hand.cancelled = True
+            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(self.ring.id))]
         return []
 
     def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
         if packet.ring != self.ring.id:
             return self._foreign(now, source, packet.ring)
-        self.idle = 0
-        return self._resume(now) if self.held is not None and len(self.ring.members) > 1 else []
+        self.hand.idle = 0
+        return self._resume(now) if self.hand.held is not None and len(self.ring.members) > 1 else []
 
     def _resume(self, now: Nanoseconds) -> list[Action]:
         """The held token goes on, after my visit."""
-        token, ring = self.held, self._turning()
-        self.held = None
+        token, ring = self.hand.empty(), self._turning()
         if token is None or ring is None or not ring.accepts(token):
             return []
         return [CancelTimer("hold"), *self._visit(now, ring, token)]
@@ -362,8 +343,7 @@ class RingLayer(Layer):
         if name == "leave":
             return out + self._go(now)
         if name == "alone":
-            ring = self._turning()
-            token, self.held = self.held, None
+            token, ring = self.hand.empty(), self._turning()
             if token is None or ring is None or not ring.accepts(token):
                 return out
             out += self._carry(now, self.membership.token(now, ring.id, token.token_seq))
@@ -383,7 +363,7 @@ class RingLayer(Layer):
             return []
         self.leaving = False
         out: list[Action] = [CancelTimer("leave")]
-        if self.held is not None and len(self.ring.members) > 1:
+        if self.hand.held is not None and len(self.ring.members) > 1:
             out += self._resume(now)
         return out + self._carry(now, self.membership.leave(now))
 
@@ -410,7 +390,7 @@ class RingLayer(Layer):
             case Returned():
                 assert self.attempt is not None and decision.ring_id == self.attempt.new.id
                 first = self.options.first_seq
-                self.pending = Token(decision.ring_id, self.me, 0, first, first)
+                self.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
                 return self._take(now)
             case Parted():
                 self.parted = True
@@ -421,7 +401,7 @@ class RingLayer(Layer):
         """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
         fields = {"reason": cause.reason, "of": cause.member, "recovering": self.attempt is not None}
         out: list[Action] = [Note("gather", fields)]
-        if self.held is not None:
+        if self.hand.held is not None:
             out += [CancelTimer("hold"), CancelTimer("alone")]
         self._calm()
         self.attempt = None
@@ -460,24 +440,24 @@ class RingLayer(Layer):
         out += self._carry(now, self.membership.installed(now))
         return out + self._deliver()
 
-    # ----------------------------------------------------------------------------------------------------------- status
-
     def status(self) -> dict[str, Any]:
-        ring, membership = self.ring, self.membership
-        waits = ""
-        if membership.state is State.RECOVERY and self.attempt is not None:
-            waits = f"the exchange of old frames, {self.attempt.exchange.waiting()} of them mine"
-        elif membership.state is not State.OPERATIONAL:
-            waits = f"a view: {membership.state.value}"
-        elif ring.my_aru < ring.high:
-            waits = f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
-        elif ring.delivered < ring.my_aru:
-            waits = f"frame {ring.delivered + 1} to be safe"
-        elif self.outbox:
-            waits = "the token"
+        ring, attempt = self.ring, self.attempt
         return {
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
-            "token": "held" if self.held else "", "membership": membership.status(), "waits": waits,
-            "queues": {"unsafe": len(ring.store), "exchange": self.attempt.exchange.waiting() if self.attempt else 0},
+            "token": "held" if self.hand.held else "", "membership": self.membership.status(), "waits": self._words(),
+            "queues": {"unsafe": len(ring.store), "exchange": attempt.exchange.waiting() if attempt else 0},
         }  # fmt: skip
+
+    def _words(self) -> str:
+        """What this member waits for."""
+        ring, state = self.ring, self.membership.state
+        if state is State.RECOVERY and self.attempt is not None:
+            return f"the exchange of old frames, {self.attempt.exchange.waiting()} of them mine"
+        if state is not State.OPERATIONAL:
+            return f"a view: {state.value}"
+        if ring.my_aru < ring.high:
+            return f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
+        if ring.delivered < ring.my_aru:
+            return f"frame {ring.delivered + 1} to be safe"
+        return "the token" if self.outbox else ""

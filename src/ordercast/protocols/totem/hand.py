@@ -1,0 +1,59 @@
+"""What a member has of the token: one that came, one that rests, and what it knows of the one it passed on."""
+
+from __future__ import annotations
+
+from ordercast.protocols.totem.packets import Token
+
+REPAIRS = 6  # times as many rotations until a token with requests rests: they are served first, but not for ever
+
+
+class Hand:
+    """Of one ring; a new one for every ring."""
+
+    __slots__ = ("cancelled", "eager", "held", "idle", "idle_seq", "passed", "passed_seq", "pending")
+
+    def __init__(self) -> None:
+        self.pending: Token | None = None  # came; is handled when the input is drained
+        self.held: Token | None = None  # rests until there is something to do
+        self.passed, self.passed_seq = False, -1  # one is on its way, not yet known to have arrived; its seq
+        self.idle, self.idle_seq = 0, -1  # visits in a row without a new frame
+        self.cancelled = False  # hold cancel was said since the last visit
+        self.eager = False  # accelerated: the predecessor's next round has begun, its token goes first
+
+    def keep(self, token: Token) -> bool:
+        """Take a token that came, unless it is a copy of the one in hand."""
+        mine = self.pending or self.held
+        if mine is not None and token.token_seq <= mine.token_seq:
+            return False
+        self.pending = token
+        return True
+
+    def may_rest(self, token: Token, hold_after: int) -> bool:
+        """Count a visit; whether the ring has been idle for long enough."""
+        self.idle = self.idle + 1 if token.seq == self.idle_seq else 0
+        self.idle_seq = token.seq
+        if token.rtr or token.aru < token.seq:
+            hold_after *= REPAIRS
+        return 0 < hold_after <= self.idle
+
+    def may_be_resting(self, hold_after: int) -> bool:
+        """As far as I can know, the representative keeps the token, and nobody of us has called it off."""
+        return 0 < hold_after <= self.idle + 1 and not self.cancelled
+
+    def arrived(self, seq: int) -> bool:
+        """A frame numbered above the token passed on shows that it has arrived; true the first time."""
+        if self.passed and seq > self.passed_seq:
+            self.passed = False
+            return True
+        return False
+
+    def visited(self) -> None:
+        self.cancelled = self.eager = False
+
+    def pass_on(self, token: Token) -> None:
+        self.passed, self.passed_seq = True, token.seq
+
+    def empty(self) -> Token | None:
+        """Let go of the token that rests."""
+        held, self.held = self.held, None
+        return held

@@ -46,13 +46,11 @@ from ordercast.membership import Committed, Decision, Gathering, Membership, Par
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.hand import Hand
 from ordercast.protocols.totem.options import TotemOptions
-from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, RingEntry, Token
+from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.ring import Held, Ring
+from ordercast.protocols.totem.rings import Rings
 from ordercast.protocols.totem.watch import Watch
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
-
-_entries = msgspec.msgpack.Decoder(RingEntry)
-_encode = msgspec.msgpack.Encoder().encode
 
 
 class RingLayer(Layer):
@@ -77,25 +75,15 @@ class RingLayer(Layer):
         self.timeout_ns = setup.timeout_ns
         self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
         self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
-        self.limits = options.limits(setup.frame_bytes)
+        self.rings = Rings(
+            identity.me, options.limits(setup.frame_bytes), options,
+            hold_safe=hold_safe, stamps=stamps, number=ring_number,
+        )  # fmt: skip
         self.membership = Membership(
-            identity, setup.timeout_ns, setup.random, entry=self._entry, net=net, packet_bytes=setup.frame_bytes
+            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes
         )
-        self.free: int | None = None  # delivery space at the application
-        self.ring = self._make_ring(ViewId(0, self.me), (self.me,))  # installed; of nobody else before the first view
-        self.received = False  # received_flg: an exchange of this ring's frames was finished ...
-        self.obligation: tuple[MemberId, ...] = ()  # ... with these
-        self.attempt: Attempt | None = None  # at a new ring, from its commit to its install
         self._calm()
         self.leaving = self.parted = False
-
-    def _make_ring(self, id: ViewId, members: tuple[MemberId, ...]) -> Ring:
-        ring = Ring(
-            id, self.me, members, self.limits, first_seq=self.options.first_seq, request_lag=self.options.lag,
-            hold_safe=self.hold_safe, stamps=self.stamps, source=self.ring_number,
-        )  # fmt: skip
-        ring.room = self.free
-        return ring
 
     def _calm(self) -> None:
         """Nothing of a token in hand; the counters of a fresh ring."""
@@ -124,10 +112,8 @@ class RingLayer(Layer):
         if type(event) is Waiting:
             return self._wake(now)
         if type(event) is FreeSpace:
-            more = self.free is not None and event.frames > self.free
-            self.free = self.ring.room = event.frames
-            if self.attempt is not None:
-                self.attempt.new.room = event.frames
+            more = self.rings.room is not None and event.frames > self.rings.room
+            self.rings.give_room(event.frames)
             return self._wake(now) if more and self.hand.idle else []
         if type(event) is Leave and not self.leaving:
             self.leaving = True
@@ -158,12 +144,12 @@ class RingLayer(Layer):
 
     def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
         """A frame of my ring is kept; nothing is delivered before the input is drained."""
-        ring = self.ring
+        ring, attempt = self.rings.ring, self.rings.attempt
         if data.ring != ring.id:
-            if self.attempt is None or data.ring != self.attempt.new.id:
+            if attempt is None or data.ring != attempt.new.id:
                 out += self._foreign(now, source, data.ring)
                 return
-            ring = self.attempt.new
+            ring = attempt.new
         elif self.membership.frozen:  # D2
             return
         if not ring.fits(data):
@@ -176,7 +162,7 @@ class RingLayer(Layer):
 
     def _recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
         """A frame of an old ring on the new one: it counts here, and the old ring keeps it if that is mine."""
-        attempt = self.attempt
+        attempt = self.rings.attempt
         if attempt is None or packet.ring != attempt.new.id:
             out += self._foreign(now, source, packet.ring)
         elif attempt.new.fits(packet) and attempt.new.receive(packet):
@@ -185,7 +171,7 @@ class RingLayer(Layer):
             self._alive(now, attempt.new, packet.seq, source.id, out)
 
     def _foreign(self, now: Nanoseconds, source: Peer, ring: ViewId) -> list[Action]:
-        if ring == self.ring.id or (self.attempt is not None and ring == self.attempt.new.id):
+        if self.rings.knows(ring):
             return []
         return self._carry(now, self.membership.foreign(now, source, ring))
 
@@ -209,17 +195,15 @@ class RingLayer(Layer):
 
     def _turning(self) -> Ring | None:
         """The ring whose tokens I handle now."""
-        state = self.membership.state
-        if state is State.OPERATIONAL:
-            return self.ring
-        return self.attempt.new if state is State.RECOVERY and self.attempt is not None else None
+        return self.rings.turning(self.membership.state)
 
     # ------------------------------------------------------------------------------------------------------------ token
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """All frames are in: now the token, and after it the application."""
         out = self._take(now) if self.hand.pending is not None else []
-        if self.ring.delivered < self.ring.my_aru and self.membership.state is State.OPERATIONAL:
+        ring = self.rings.ring
+        if ring.delivered < ring.my_aru and self.membership.state is State.OPERATIONAL:
             out += self._deliver()
         return out
 
@@ -237,12 +221,12 @@ class RingLayer(Layer):
         return out + self._visit(now, ring, token)
 
     def _holds_idle_tokens(self, ring: Ring, token: Token) -> bool:
-        mine = ring.members[0] == self.me and len(ring.members) > 1 and ring is self.ring
+        mine = ring.members[0] == self.me and len(ring.members) > 1 and ring is self.rings.ring
         return mine and not self.leaving and (not self.outbox or token.room == 0)
 
     def _visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         out: list[Action] = []
-        last_aru, attempt = ring.last_aru, self.attempt
+        last_aru, attempt = ring.last_aru, self.rings.attempt
         visit = ring.visit(token, self.outbox, attempt.exchange if attempt is not None else None)
         self.hand.visited()
         if visit.resent:
@@ -279,7 +263,7 @@ class RingLayer(Layer):
     def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         if token.to == self.me:  # D4
             self.hand.held = token
-            work = self.attempt is not None or self.outbox or ring.safe_upto < ring.high
+            work = self.rings.attempt is not None or self.outbox or ring.safe_upto < ring.high
             return [SetTimer("alone", now + (self.busy_ns if work else self.hold_ns))]
         self.hand.pass_on(token)
         return self._carry(now, self.membership.pass_token(now, token.to, token, ring.id, token.token_seq))
@@ -293,7 +277,7 @@ class RingLayer(Layer):
         return out + self._carry(now, self.membership.suspect(now, cause, (token.aru_id,)))
 
     def _deliver(self) -> list[Action]:
-        ring = self.ring
+        ring = self.rings.ring
         epoch, number = ring.id.seq, self.ring_number
         out: list[Action] = [
             Up(Ordered(held.frame, epoch, held.seq, None, number, held.stamp))
@@ -311,21 +295,21 @@ class RingLayer(Layer):
 
     def _wake(self, now: Nanoseconds) -> list[Action]:
         """There is something to do: use a token in hand, or ask the representative not to hold it."""
-        hand, several = self.hand, len(self.ring.members) > 1
+        hand, several = self.hand, len(self.rings.ring.members) > 1
         if self.membership.state is not State.OPERATIONAL:
             return []
         if hand.held is not None:
             return self._resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
         if several and hand.may_be_resting(self.options.hold_after):
             hand.cancelled = True
-            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(self.ring.id))]
+            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(self.rings.ring.id))]
         return []
 
     def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
-        if packet.ring != self.ring.id:
+        if packet.ring != self.rings.ring.id:
             return self._foreign(now, source, packet.ring)
         self.hand.idle = 0
-        return self._resume(now) if self.hand.held is not None and len(self.ring.members) > 1 else []
+        return self._resume(now) if self.hand.held is not None and len(self.rings.ring.members) > 1 else []
 
     def _resume(self, now: Nanoseconds) -> list[Action]:
         """The held token goes on, after my visit."""
@@ -352,7 +336,7 @@ class RingLayer(Layer):
         return out + self._resume(now)
 
     def _leave_if_done(self, now: Nanoseconds) -> list[Action]:
-        ring = self.ring
+        ring = self.rings.ring
         if self.outbox or min(ring.delivered, ring.safe_upto) < self.own_last:
             return []
         return self._go(now)
@@ -363,7 +347,7 @@ class RingLayer(Layer):
             return []
         self.leaving = False
         out: list[Action] = [CancelTimer("leave")]
-        if self.hand.held is not None and len(self.ring.members) > 1:
+        if self.hand.held is not None and len(self.rings.ring.members) > 1:
             out += self._resume(now)
         return out + self._carry(now, self.membership.leave(now))
 
@@ -388,7 +372,7 @@ class RingLayer(Layer):
             case Committed():
                 return self._recover(now, decision)
             case Returned():
-                assert self.attempt is not None and decision.ring_id == self.attempt.new.id
+                assert self.rings.knows(decision.ring_id)
                 first = self.options.first_seq
                 self.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
                 return self._take(now)
@@ -399,49 +383,31 @@ class RingLayer(Layer):
 
     def _gather(self, cause: Cause) -> list[Action]:
         """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
-        fields = {"reason": cause.reason, "of": cause.member, "recovering": self.attempt is not None}
+        fields = {"reason": cause.reason, "of": cause.member, "recovering": self.rings.attempt is not None}
         out: list[Action] = [Note("gather", fields)]
         if self.hand.held is not None:
             out += [CancelTimer("hold"), CancelTimer("alone")]
         self._calm()
-        self.attempt = None
+        self.rings.attempt = None
         return out
 
-    def _entry(self) -> bytes:
-        """My state of the old ring, for the commit token; from here on its store is frozen."""
-        ring = self.ring
-        entry = RingEntry(ring.id, ring.my_aru, ring.delivered, ring.safe_upto, self.received, self.obligation)
-        return _encode(entry)
-
     def _recover(self, now: Nanoseconds, committed: Committed) -> list[Action]:
+        self._calm()
         try:
-            entries = [_entries.decode(state) for state in committed.entries]
+            return [self.rings.begin(committed)]
         except msgspec.MsgspecError as why:
             return self._carry(now, self.membership.suspect(now, Cause("bad entry", evidence=str(why))))
-        self._calm()
-        new = self._make_ring(committed.ring_id, committed.members)
-        self.attempt = attempt = Attempt(self.ring, new, committed, entries, self.ring_number)
-        plan = attempt.plan
-        if plan.exchange:
-            self.received = False  # until this one is finished; the obligations stay
-        fields = {"from": len(plan.transitional), "to": len(new.members), "frames": len(plan.rebroadcast)}
-        return [Note("recovery" if plan.exchange else "recovery again", fields)]
 
     def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
-        done, install = attempt.exchange.visited(attempt.new, token, last_aru)
-        if done:
-            self.received, self.obligation = True, attempt.plan.obligation
-        if not install:
+        if not self.rings.visited(attempt, token, last_aru):
             return self._stuck(now, token)
-        out = attempt.install()
-        self.ring, self.attempt = attempt.new, None
-        self.received, self.obligation = False, ()
+        out = self.rings.install(attempt)
         self.outbox.unwind()
         out += self._carry(now, self.membership.installed(now))
         return out + self._deliver()
 
     def status(self) -> dict[str, Any]:
-        ring, attempt = self.ring, self.attempt
+        ring, attempt = self.rings.ring, self.rings.attempt
         return {
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
@@ -451,9 +417,9 @@ class RingLayer(Layer):
 
     def _words(self) -> str:
         """What this member waits for."""
-        ring, state = self.ring, self.membership.state
-        if state is State.RECOVERY and self.attempt is not None:
-            return f"the exchange of old frames, {self.attempt.exchange.waiting()} of them mine"
+        ring, attempt, state = self.rings.ring, self.rings.attempt, self.membership.state
+        if state is State.RECOVERY and attempt is not None:
+            return f"the exchange of old frames, {attempt.exchange.waiting()} of them mine"
         if state is not State.OPERATIONAL:
             return f"a view: {state.value}"
         if ring.my_aru < ring.high:

@@ -45,7 +45,7 @@ def test_everything_is_delivered_everywhere(scenario):
 @pytest.mark.parametrize("scenario", [PLAIN, ROUGH], ids=["plain", "rough"])
 def test_one_digest_under_any_hash_seed_and_level(scenario):
     digests = {run(scenario, level=level).digest for level in ("deliver", "full")}
-    for seed in ("0", "1", "4711"):
+    for seed in ("0", "4711"):
         out = subprocess.run(
             [sys.executable, "-c", CODE],
             input=scenario.to_toml(),

@@ -62,7 +62,7 @@ def reread(scenario: Scenario) -> Scenario:
     return msgspec.convert(tomllib.loads(scenario.to_toml()), Scenario)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SCENARIOS)
 def test_toml_and_back(scenario):
     assert reread(scenario) == scenario

@@ -34,6 +34,8 @@ def _lines(figures: dict[str, Any]) -> str:
             f"    ordered messages   {number('msgs_s', '/s')}   {number('mb_s', 'MB/s')}",
             f"    processor time     {number('cpu_us_per_msg', 'us per message, over all members')}",
             f"    latency            p50 {number('p50_us', 'us')}, p99 {number('p99_us', 'us')}",
+            f"    without clocks     mean {number('mean_us_method1', 'us')} (by pairs), "
+            f"{number('mean_us_method2', 'us')} (by echoes)",
             f"    same order         {'yes' if figures['same_order'] else 'NO'}",
         )
     )

@@ -23,7 +23,7 @@ from ordercast import registry
 from ordercast.config import GroupConfig, Member, Net, TraceConfig
 from ordercast.errors import RunError, UsageError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX
-from ordercast.live import build, namespaces
+from ordercast.live import build, echo, namespaces
 from ordercast.live.fleet import Child, Fleet, died, fleet
 from ordercast.live.load import QUIET_SECONDS, Spec
 from ordercast.live.namespaces import Host
@@ -145,6 +145,7 @@ async def _run(
         spec = Spec(
             str(file), me, plan.size, rank < plan.senders, plan.rate / plan.senders, plan.seconds, plan.warm_up,
             plan.service, plan.ahead or max(AHEAD_MESSAGES_MIN, AHEAD_BYTES // max(1, plan.size)), plan.profile,
+            len(config.members),
         )  # fmt: skip
         arguments = ["-m", "ordercast.live.load", msgspec.json.encode(spec).decode()]
         await group.start(me, arguments, said, hosts[rank].enter if hosts else ())
@@ -191,6 +192,7 @@ def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any
         "system_share": round(system / (user + system), 2) if user + system else None,
         "p50_us": round(max(p50), 1) if p50 else None,
         "p99_us": round(max(p99), 1) if p99 else None,
+        **echo.summary(r["skew_free"] for r in each),
         "same_order": len(prefixes) == 1 and complete and len({r["order"] for r in each}) == 1,
         "messages": total,
         "messages_per_frame": round(total / max(1, each[0]["frames"]), 1),

@@ -23,6 +23,7 @@ from ordercast import config as configuration
 from ordercast.errors import OrdercastError, Overloaded
 from ordercast.live import lifeline
 from ordercast.live.alarm import Alarm
+from ordercast.live.echo import EchoMeter, table_bytes
 from ordercast.live.group import Group
 from ordercast.types import Batch, Service
 
@@ -47,6 +48,7 @@ class Spec(msgspec.Struct):
     service: str
     ahead: int  # messages that a sender keeps on their way when it sends as fast as it can
     profile: str = ""
+    members: int = 0
 
 
 class Load:
@@ -61,6 +63,9 @@ class Load:
         self.order = hashlib.blake2b(digest_size=16)
         self.checkpoints: list[str] = []
         self.latencies: list[int] = []
+        self.meter = EchoMeter(group.me)
+        table = table_bytes(spec.members)
+        self.echoes = spec.rate > 0 and 0 < table <= spec.size - _HEAD.size  # messages have room for the table
         self.opens = self.closes = 2**63
         self.window: list[tuple[int, float, float]] = []  # (delivered, user, system seconds) at both ends
         self.total: int | None = None  # all messages of all senders, once they are known
@@ -102,7 +107,9 @@ class Load:
         now, step = _clock(), 1e9 / self.spec.rate
         payloads: list[bytes] = []
         while self.due <= now and self.due < self.closes:
-            payloads.append((_HEAD.pack(int(self.due), self.sent + len(payloads)) + self.pad)[: self.spec.size])
+            table = self.meter.table(int(self.due)) if self.echoes and not payloads else b""
+            head = _HEAD.pack(int(self.due), self.sent + len(payloads))
+            payloads.append((head + table + self.pad)[: self.spec.size])
             self.due += step
         if payloads:
             self._submit(payloads)
@@ -141,6 +148,7 @@ class Load:
             if stamps and self.opens <= now < self.closes:
                 if every:
                     self.latencies += [now - stamp for stamp in stamps]
+                    self.meter.received(batch.sender, stamps, payloads[0][_HEAD.size :] if self.echoes else None, now)
                 else:
                     self.latencies.append(now - stamps[0])
             if batch.sender == me:
@@ -165,6 +173,7 @@ class Load:
             "frames": self.frames,
             "p50_us": latencies[len(latencies) // 2] / 1e3 if latencies else None,
             "p99_us": latencies[int(len(latencies) * 0.99)] / 1e3 if latencies else None,
+            "skew_free": self.meter.result(),
             "checkpoints": self.checkpoints,
             "order": self.order.hexdigest(),
             "status": self.group.status(),

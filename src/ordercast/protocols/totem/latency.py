@@ -27,10 +27,11 @@ class Differences(Struct):
     count: dict[Pair, int] = {}
     total: dict[Pair, int] = {}
 
-    def add(self, sender: int, receiver: int, difference: int, times: int = 1) -> None:
+    def add(self, sender: int, receiver: int, total: int, count: int = 1) -> None:
+        """`count` messages whose differences sum up to `total`."""
         pair = (sender, receiver)
-        self.count[pair] = self.count.get(pair, 0) + times
-        self.total[pair] = self.total.get(pair, 0) + difference * times
+        self.count[pair] = self.count.get(pair, 0) + count
+        self.total[pair] = self.total.get(pair, 0) + total
 
     def pairs(self) -> dict[Pair, tuple[float, int]]:
         """(smaller id, larger id) -> (mean latency of the two directions, messages counted)."""

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ordercast.trace.schema import Row
+from ordercast.limits import FRAME_MESSAGES_MAX
+from ordercast.trace.schema import FRAME_KINDS, SUBMIT_COUNT_MAX, Row
 
 NULL_INT = np.iinfo(np.int64).min
 NULL_U32 = 0xFFFF_FFFF
@@ -136,6 +137,14 @@ class Columns:
 
     def rows(self, which: Iterable[int] | None = None) -> list[Row]:
         return [self.row(int(k)) for k in (range(self.length) if which is None else which)]
+
+
+def too_many(kinds: Array, counts: Array) -> Array:
+    """Which rows have more messages than a row can have."""
+    out: Array = counts > FRAME_MESSAGES_MAX
+    if out.any():
+        out &= np.isin(kinds, FRAME_KINDS) | (counts > SUBMIT_COUNT_MAX)
+    return out
 
 
 def from_rows(rows: Sequence[Row]) -> Columns:

@@ -201,7 +201,7 @@ def row_columns(reader: RowReader, start: int = 0) -> Columns:
     """A row file's rows from `start` on as arrays, without a struct per row."""
     import numpy as np
 
-    from ordercast.trace.columns import FIXED, Columns, Sparse, coded
+    from ordercast.trace.columns import FIXED, Columns, Sparse, coded, too_many
 
     try:
         with open(reader.path, "rb") as file:
@@ -215,6 +215,10 @@ def row_columns(reader: RowReader, start: int = 0) -> Columns:
     count = _valid(reader, table["index"], start)
     table = table[:count]
     _known(reader, table["kind"], table["certainty"], start)
+    many = np.flatnonzero(too_many(table["kind"], table["count"]))
+    if len(many):
+        what = f"{int(table['count'][many[0]])} messages in row {start + int(many[0]) + 1} of member {reader.member}"
+        raise TraceError(reader.path, reader.first + (start + int(many[0])) * ROW_BYTES, what)
     fixed: dict[str, Any] = {
         "member": np.full(count, reader.member, "u4"),
         "incarnation": np.full(count, reader.incarnation, "i8"),

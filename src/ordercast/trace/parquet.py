@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HEADERS = b"ordercast.headers"  # JSON: list of headers
 SCHEMA = b"ordercast.schema"
 GROUP_ROWS = 1 << 20  # a row group is closed when it has this many
+_DAMAGE = (KeyError, IndexError, TypeError, OverflowError, MemoryError)  # what pyarrow may raise beside its own
 _headers = msgspec.json.Decoder(list[Header])
 _DELTA = ("index", "time_ns", "now_ns", "counter", "position", "order_seq")
 _WORDS = ("run", "member", "incarnation", "kind", "sender", "sender_incarnation", "count", "order_epoch", "ring",
@@ -80,6 +81,7 @@ class Writer:
             self._file = self._pa.parquet.ParquetWriter(
                 self._part, schema(), compression="zstd", compression_level=3, use_dictionary=list(_WORDS),
                 column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"), write_statistics=["run", "member"],
+                write_page_checksum=True,
             )  # fmt: skip
         except OSError as why:
             raise UsageError(f"cannot write {path}: {why.strerror or why}") from why
@@ -189,17 +191,17 @@ class ParquetFile:
         pa = arrow()
         self.path = Path(path)
         try:
-            self._file = pa.parquet.ParquetFile(self.path, memory_map=True)
-        except (OSError, pa.ArrowException) as why:
+            self._file = pa.parquet.ParquetFile(self.path, memory_map=True, page_checksum_verification=True)
+            metadata = self._file.metadata.metadata or {}
+        except (OSError, ValueError, pa.ArrowException, *_DAMAGE) as why:
             size = self.path.stat().st_size if self.path.is_file() else -1
             if size == 0:
                 raise TraceError(path, 0, "the file is empty, a trace was expected") from None
             text = " ".join(str(why).split())[:160]
             raise TraceError(path, max(size, 0), f"cannot be read as Parquet: {text}") from None
-        metadata = self._file.metadata.metadata or {}
         if HEADERS not in metadata:
             raise TraceError(path, 0, "this Parquet file is not a trace: it has no ordercast headers")
-        version = int(metadata.get(SCHEMA, b"0"))
+        version = int(metadata.get(SCHEMA, b"0")) if metadata.get(SCHEMA, b"0").isdigit() else 0
         if version > SCHEMA_VERSION:
             raise TraceError(path, 0, f"schema {version} is newer than {SCHEMA_VERSION}, the newest known here")
         try:
@@ -255,13 +257,15 @@ class ParquetFile:
         """One row group: the names of its runs, where each begins and the last ends, and the rows."""
         import numpy as np
 
+        from ordercast.trace.columns import too_many
+
         pa = arrow()
         wanted = None if names is None else ["run", *_on_disk(names)]
         try:
             table = self._file.read_row_group(k, columns=wanted, use_threads=False)
-        except (OSError, pa.ArrowException) as why:
+            columns = _columns(pa, table)
+        except (OSError, ValueError, pa.ArrowException, *_DAMAGE) as why:
             raise TraceError(self.path, k, f"row group {k} is damaged: {' '.join(str(why).split())[:160]}") from None
-        columns = _columns(pa, table)
         if not table.num_rows:
             return [], [0], columns
         run = _dictionary(pa, table.column("run"))
@@ -271,6 +275,10 @@ class ParquetFile:
         if kinds.min() < 1 or kinds.max() > max(Kind):
             bad = int(np.flatnonzero((kinds < 1) | (kinds > max(Kind)))[0])
             raise TraceError(self.path, bad, f"unknown event {int(kinds[bad])} in row {bad} of row group {k}")
+        many = too_many(kinds, columns["count"]) if "count" in columns else np.zeros(0, bool)
+        if many.any():
+            bad = int(np.flatnonzero(many)[0])
+            raise TraceError(self.path, bad, f"{int(columns['count'][bad])} messages in row {bad} of row group {k}")
         return [words[codes[cut]] for cut in cuts[:-1]], cuts, columns
 
 

@@ -22,7 +22,8 @@ from zlib import crc32
 import msgspec
 
 from ordercast.errors import RunError, TraceError
-from ordercast.trace.schema import SCHEMA_VERSION, Header, Kind, Row
+from ordercast.limits import FRAME_MESSAGES_MAX
+from ordercast.trace.schema import FRAME_KINDS, SCHEMA_VERSION, SUBMIT_COUNT_MAX, Header, Kind, Row
 
 MAGIC = b"OCTRACE\n"
 SUFFIX, SIDE_SUFFIX = ".rows", ".side"
@@ -248,6 +249,8 @@ class RowReader:
         at = self.first + k * self.row_bytes
         if kind not in _KINDS:
             raise TraceError(self.path, at, f"unknown event {kind} in row {index} of member {self.member}")
+        if count > (FRAME_MESSAGES_MAX if kind in FRAME_KINDS else SUBMIT_COUNT_MAX):
+            raise TraceError(self.path, at, f"{count} messages in row {index} of member {self.member}")
         if certain >= len(CERTAINTIES):
             raise TraceError(self.path, at, f"unknown certainty {certain} in row {index} of member {self.member}")
         more = self._aside(at, offset, length, crc, side) if length else _NOTHING

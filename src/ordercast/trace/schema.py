@@ -101,6 +101,9 @@ class Row(Struct, frozen=True, gc=False):
     detail: dict[str, Any] | None = None  # JSON in files
 
 
+SUBMIT_COUNT_MAX = 1 << 20  # messages of one row; more can only be damage
+FRAME_KINDS = (Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER)  # whose rows have at most FRAME_MESSAGES_MAX
+
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
 
 

@@ -83,6 +83,7 @@ def l4(run: Run) -> Finding:
         if stay.view is None:
             continue
         horizon = life.rows[-1].time_ns - bound
+        delivered = _delivered_in(run, stay.key)
         for row in life.of(Kind.ORIGINATE):
             for message in messages(row):
                 if row.time_ns > horizon or run.origin_view[message] != stay.key:
@@ -91,21 +92,20 @@ def l4(run: Run) -> Finding:
                     if row.groups and member not in run.addressed.get(message, ()):
                         continue
                     judged += 1
-                    if not _delivered_in(run, member, message, stay.key):
+                    if message not in delivered.get(member, ()):
                         what = f"member {life.member} stayed in its view although member {member} did not deliver"
                         return broken(f"{what} {named(message)}", [stay.view, row, life.rows[-1]], judged)
     return holds(judged)
 
 
-def _delivered_in(run: Run, member: int, message: MessageId, view: object) -> bool:
-    return any(
-        delivery.message == message
-        for life in run.lives
-        if life.member == member
-        for stay in life.stays
-        if stay.key == view
-        for delivery in stay.deliveries
-    )
+def _delivered_in(run: Run, view: object) -> dict[int, set[MessageId]]:
+    """What each member delivered in a view."""
+    out: dict[int, set[MessageId]] = {}
+    for life in run.lives:
+        for stay in life.stays:
+            if stay.key == view:
+                out.setdefault(life.member, set()).update(delivery.message for delivery in stay.deliveries)
+    return out
 
 
 def l5(run: Run) -> Finding:

@@ -138,6 +138,11 @@ def s20(run: Run) -> Finding:
             for message in messages(row):
                 key = (life.member, message)
                 received[key] = min(row.time_ns, received.get(key, row.time_ns))
+    stays: Stays = {}
+    for life in run.lives:
+        for stay in life.stays:
+            of = stays.setdefault((life.member, stay.key), [])
+            of.append((stay, {delivery.message for delivery in stay.deliveries}))
     judged, absent = 0, set()
     for life in run.lives:
         for stay in life.stays:
@@ -147,7 +152,7 @@ def s20(run: Run) -> Finding:
                 judged += 1
                 view = delivery.transitional or stay.view
                 for member in view.members or ():
-                    found = _not_safe(run, stay, delivery, member)
+                    found = _not_safe(run, stays, stay.key, delivery, member)
                     if found:
                         return broken(found[0], [view, delivery.row, found[1]], judged)
                     when = received.get((member, delivery.message))
@@ -165,20 +170,22 @@ def s20(run: Run) -> Finding:
     return holds(judged)
 
 
-def _not_safe(run: Run, stay: Stay, delivery: Delivery, member: int) -> tuple[str, Row | None] | None:
+Stays = dict[tuple[int, ViewKey | None], list[tuple[Stay, set[MessageId]]]]
+
+
+def _not_safe(
+    run: Run, stays: Stays, view: ViewKey | None, delivery: Delivery, member: int
+) -> tuple[str, Row | None] | None:
     """A member of the view that never installed it, or that went on without the message."""
-    lives = [life for life in run.lives if life.member == member]
-    theirs = [s for life in lives for s in life.stays if s.key == stay.key]
-    if lives and not theirs:
+    theirs = stays.get((member, view), [])
+    if not theirs and any(life.member == member for life in run.lives):
         return f"{named(delivery.message)} was delivered as safe but member {member} never installed the view", None
-    for other in theirs:
-        if other.next is not None and all(d.message != delivery.message for d in other.deliveries):
-            if not _for(run, member, delivery):
-                continue
+    for stay, delivered in theirs:
+        if stay.next is not None and delivery.message not in delivered and _for(run, member, delivery):
             return (
                 f"member {delivery.row.member} delivered {named(delivery.message)} as safe but member {member} went on "
                 "to another view without it",
-                other.next,
+                stay.next,
             )
     return None
 

@@ -102,6 +102,8 @@ class Plan:
         """Whether something planned is still to come; a trap is waited for a while only, it may never spring."""
         if self.waiting:
             return True
+        if self.world.scenario.heal_ms is None and any(getattr(r.fault, "lasting", False) for r in self.running):
+            return True  # a fault that never ends is watched to the limit
         return any(host.traps for host in self.world.hosts) and self.world.time < self.trapped_at + self.trap_ns
 
     def _begin(self, running: Running) -> None:
@@ -132,6 +134,8 @@ class Plan:
         detail: dict[str, Any] = {"class": running.fault.word, "state": state, "number": running.number}
         if running.member is not None:
             detail["member"] = running.member
+        if getattr(running.fault, "lasting", False):
+            detail["delay_ns"] = self.world.delay_ns
         if state == "off" and running.filters:
             detail["hits"] = sum(filter.hits for filter in running.filters)
         world = self.world

@@ -52,6 +52,7 @@ class Plan(Struct, frozen=True):
             f"load={self.regime}", f"messages={s.messages}", f"sizes={sizes}",
             f"T={s.timeout_ms:g}ms (x{self.scale:g})", f"net={s.nets[0].model}/{s.nets[0].delay.law}",
             f"datagram={s.datagram_bytes}", f"wire={str(s.wire).lower()}",
+            *([f"groups={s.groups}"] if s.groups else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
         ]  # fmt: skip
@@ -94,7 +95,10 @@ class _Expansion:
         datagram = self.draw("datagram").choice(DATAGRAMS)
         regime, senders, messages, load = self.load(ids, timeout, heal)
         sizes = self.sizes(datagram, n, messages)
-        ground = Ground(self.draw("faults"), ids, _packet_names(self.info), timeout, warm, heal, datagram, sizes)
+        groups = self.groups()
+        ground = Ground(
+            self.draw("faults"), ids, _packet_names(self.info), timeout, warm, heal, datagram, sizes, groups
+        )
         faults = [fault for family in on for fault in MAKERS[family](ground)]
         faults = _compatible(faults)
         core, away = self.core(ids)
@@ -107,6 +111,7 @@ class _Expansion:
             seed=self.seed,
             messages=messages,
             sizes=sizes,
+            groups=groups,
             senders=senders,
             load=load,
             nets=(self.net(ids, timeout),),
@@ -122,7 +127,7 @@ class _Expansion:
             away=away,
             closing=0 if permanent else self.draw("closing").randint(1, 8),
             settle_ms=short(8 * timeout),
-            limit_ms=self.limit(heal, timeout, permanent),
+            limit_ms=self.limit(warm, heal, timeout, permanent),
         )
         scenario.check(f"seed {self.seed}")
         return Plan(self.seed, scenario, regime, scale, on, off, left_out)
@@ -207,6 +212,12 @@ class _Expansion:
         kept = [size for size in sizes if size <= max(1100, budget) or size > MESSAGE_BYTES_MAX]
         return tuple(dict.fromkeys(kept)) or (64,)
 
+    def groups(self) -> int:
+        """In two runs of five process groups share the order, where the protocol has them."""
+        draw = self.draw("groups")
+        able = any("S22" in ids for ids in self.info.promises.values())
+        return draw.randint(1, 8) if draw.random() < 0.4 and able else 0
+
     def options(self) -> dict[str, object]:
         """Every boolean option of the protocol, on or off."""
         draw = self.draw("options")
@@ -266,9 +277,9 @@ class _Expansion:
         return tuple(core), draw.choice(("crashed", "cut"))
 
     @staticmethod
-    def limit(heal: float, timeout: float, permanent: bool) -> float:
-        """Whatever happens, a run ends: after healing in the time of a few probations, else after 60 T."""
-        return short(heal + (60 if permanent else 120) * timeout + 6_000)
+    def limit(warm: float, heal: float, timeout: float, permanent: bool) -> float:
+        """Whatever happens, a run ends: after healing in the time of a few probations."""
+        return short(warm + 60 * timeout if permanent else heal + 120 * timeout + 6_000)
 
 
 def _log_uniform(draw: random.Random, low: float, high: float) -> float:

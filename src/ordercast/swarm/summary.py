@@ -40,7 +40,7 @@ class Summary:
         self.faults.update(row.faults)
         self.families.update(row.on)
         self.held.update(row.held)
-        self.unjudged.update(row.unjudged)
+        self.unjudged.update(row.unjudged.keys())
         self.probes.setdefault(row.protocol, Counter()).update(row.probes)
         self.left_out[row.protocol] = row.left_out
         self.digests[row.seed] = row.digest

@@ -30,6 +30,7 @@ class Ground(Struct):
     heal_ms: float
     datagram_bytes: int
     sizes: tuple[int, ...]
+    groups: int = 0
 
     def member(self) -> int:
         return self.random.choice(self.ids)
@@ -197,6 +198,8 @@ def pause(g: Ground) -> list[f.AnyFault]:
 
 def leave(g: Ground) -> list[f.AnyFault]:
     away = None if g.chance(0.4) else short(g.strength(0.1, 8) * g.timeout_ms)
+    if g.groups > 1 and g.chance(0.5):
+        return [f.Regroup(member=g.member(), at_ms=g.time(), away_ms=away) for _ in range(g.random.randint(1, 3))]
     return [f.Leaving(member=g.member(), at_ms=g.time(), away_ms=away)]
 
 

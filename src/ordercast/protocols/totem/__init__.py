@@ -40,7 +40,7 @@ PROTOCOLS = {
         survives=frozenset(
             {
                 *("loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay", "partition"),
-                *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload"),
+                *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload", "permanent"),
             }
         ),
         changes_views=True,

@@ -91,7 +91,7 @@ def _stable_row(run: Run) -> Row | None:
 def l2(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
-        return DISTURBED
+        return _lasting(run)
     settled = stable.since_ns + bound_of(run, stable)
     if stable.until_ns <= settled:
         return cannot_judge("the run ended before views had to settle")
@@ -123,6 +123,45 @@ def _permanent(run: Run, stable: Stability) -> Finding | None:
                 what = f"member {life.member} installed {len(near)} views under one permanent fault, 2 are allowed"
                 return unless_noted(run, broken(what, [fault, *near[:4]]))
     return None
+
+
+def _lasting(run: Run) -> Finding:
+    """Nothing ever heals: one lasting fault of links, alone.  Two views per member in four times the bound, then none.
+
+    Judged from one view of everybody on; the fault's row says the delay of a hop.
+    """
+    faults = [row for row in run.world if row.kind == Kind.FAULT and _plain_and_lasting(row)]
+    if len(faults) != 1:
+        return DISTURBED
+    onset, delay = faults[0].time_ns, int((faults[0].detail or {}).get("delay_ns", run.header.timeout_ns))
+    number = (faults[0].detail or {}).get("number")
+    for row in run.world:
+        own_end = row.kind == Kind.FAULT and (row.detail or {}).get("number") == number
+        if row.kind in _UPSETTING and not own_end and (row.kind != Kind.START or row.time_ns > onset):
+            return DISTURBED
+    stable = Stability(frozenset(run.header.members), onset, run.end_ns, delay, True)
+    _, view, why = common_view(run, stable, onset)
+    if why or view is None:
+        return cannot_judge(f"when the lasting fault set in, {why or 'nobody had a view'}")
+    settled = onset + 4 * bound_of(run, stable)
+    if run.end_ns <= settled:
+        return cannot_judge("the run ended before views had to settle")
+    for life in run.lives:
+        views = [row for row in regular_views(life) if row.time_ns > onset]
+        late = [row for row in views if row.time_ns > settled]
+        if len(views) - len(late) > 2 or late:
+            what = (
+                f"member {life.member} installed {len(views)} views under one permanent fault, {len(late)} of them late"
+            )
+            return unless_noted(run, broken(what, [faults[0], *views[:4]]))
+    return holds(len(run.lives))
+
+
+def _plain_and_lasting(row: Row) -> bool:
+    detail = row.detail or {}
+    fields = detail.get("fields", {})
+    flaps = fields.get("up_ms") or fields.get("down_ms") or fields.get("packets")
+    return bool(detail.get("state") == "on" and fields.get("lasting") and not flaps)
 
 
 def l8(run: Run) -> Finding:

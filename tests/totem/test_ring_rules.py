@@ -8,7 +8,8 @@ import pytest
 
 from ordercast.framing import Outbox
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
-from ordercast.protocols.totem.packets import Data, Token
+from ordercast.protocols.totem.packets import Data, RingEntry, Token
+from ordercast.protocols.totem.recovery import recovery_plan
 from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.types import Frame, Service, ViewId
 
@@ -181,3 +182,20 @@ def test_random_walks_keep_the_invariants(seed: int) -> None:
             break
     assert all(log == logs[1] for log in logs.values()) and len(logs[1]) == total
     assert [seq for seq, _ in logs[1]] == list(range(start + 1, start + total + 1))
+
+
+def test_a_further_exchange_voids_the_earlier_one_but_not_its_obligations() -> None:
+    old = ViewId(8, 1)
+    finished = RingEntry(old, 9, 5, 5, True, (1, 2, 4))
+    void = RingEntry(old, 9, 5, 5, False, (1, 2, 4))
+    plan = recovery_plan(old, {1: finished, 2: finished}, [7, 10], 10)
+    assert not plan.exchange and plan.obligation == (1, 2, 4)
+    plan = recovery_plan(old, {1: void, 2: finished}, [7, 10], 10)
+    assert plan.exchange and plan.rebroadcast == (10,)
+    assert plan.obligation == (1, 2, 4), "member 4 may have installed on them"
+
+
+def test_a_token_that_knows_less_than_was_numbered_is_not_taken() -> None:
+    one, _ = pair()
+    one.receive(Data(RING, 7, frame(2, 7)))
+    assert not one.accepts(Token(RING, 1, 5, 6, 6)) and one.accepts(Token(RING, 1, 5, 7, 6))

@@ -98,8 +98,8 @@ class Exchange:
         if old is not None and plan is not None:
             for seq in plan.rebroadcast:
                 held = old.store[seq]
-                assert type(held) is Data, "frames carried from an older ring are below every aru"
-                self.pending[seq] = held
+                if type(held) is Data:  # what the old ring itself had carried over is below every honest aru
+                    self.pending[seq] = held
         self.set_by_me = False
         self.clear_visits = 0  # flg_count
         self.install_seq = 0
@@ -132,7 +132,7 @@ class Exchange:
     def received(self, data: Data) -> bool:
         """A frame of some old ring came: keep it at once if it is of mine.  True if it was missing."""
         old = self.old
-        if old is None or data.ring != old.id:
+        if old is None or data.ring != old.id or not old.fits(data):
             return False
         if self.pending.pop(data.seq, None) is not None:
             self.spared += 1  # D2

@@ -125,8 +125,8 @@ class Ring:
     # ---------------------------------------------------------------------------------------------------------- visit
 
     def accepts(self, token: Token) -> bool:
-        """Kills repeated copies and tokens of other rings."""
-        return token.ring == self.id and token.token_seq > self.my_token_seq
+        """Kills repeated copies, tokens of other rings, and one that knows less than was already numbered."""
+        return token.ring == self.id and token.token_seq > self.my_token_seq and token.seq >= self.high
 
     def visit(self, token: Token, source: Source, exchange: Exchanging | None = None) -> Visit:
         """Handle an accepted token, steps 2 to 10; the caller transmits what comes out, then delivers.

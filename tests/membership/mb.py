@@ -40,23 +40,27 @@ class Run:
         unreachable: bool = False,
         maker: Maker | None = None,
         false_hint: tuple[int, int] | None = None,
+        heal: float | None = None,
+        rate: float = 2.0,
     ) -> None:
         self.n, self.timeout_ms, self.onset = n, timeout_ms, onset
         end_ms = (onset + until) * timeout_ms
-        rate = 2000.0 / timeout_ms
+        rate = rate * 1000.0 / timeout_ms  # messages per member and T, now per second
         self.scenario = Scenario(
             protocol="totem",
             members=n,
             seed=seed,
             timeout_ms=timeout_ms,
-            messages=int(n * rate * (end_ms - timeout_ms) / 1000),
+            messages=int(n * rate * ((end_ms if heal is None else (onset + heal) * timeout_ms) - timeout_ms) / 1000),
             load=Load(regime="periodic", rate=rate, start_ms=timeout_ms),
             nets=(Net(model="links", delay=Delay("uniform", low_us=50.0, high_us=HOP_US), mbit=0.0),),
             hosts=Hosts(disk_us=100.0, unreachable=unreachable),
             faults=tuple(faults(timeout_ms)) if faults is not None else (),
             limit_ms=end_ms,
+            heal_ms=None if heal is None else (onset + heal) * timeout_ms,
+            settle_ms=20 * timeout_ms,
         )
-        world = World(self.scenario, maker=maker)
+        world = World(self.scenario, maker=maker, level="full" if heal is not None else "deliver")
         if false_hint is not None:  # the first is told that the second's port is closed, which is not true
             told, about = false_hint
             world.later(
@@ -84,12 +88,12 @@ class Run:
         rows = [r for r in self.outcome.trace.rows if r.kind == Kind.VIEW and r.view_kind == ViewKind.REGULAR]
         return sorted(rows, key=lambda row: row.time_ns)
 
-    def count(self, since: float, until: float | None = None) -> int:
+    def count(self, since: float, until: float | None = None, among: Iterable[int] | None = None) -> int:
         """The most views any member installs in a stretch of time, in T after the onset."""
         end = self.end_ns if until is None else self.ns(until)
-        counts = dict.fromkeys(range(1, self.n + 1), 0)
+        counts = dict.fromkeys(among or range(1, self.n + 1), 0)
         for row in self.views:
-            if self.ns(since) < row.time_ns <= end:
+            if row.member in counts and self.ns(since) < row.time_ns <= end:
                 counts[row.member] += 1
         return max(counts.values())
 
@@ -134,6 +138,19 @@ class Run:
                     return max(done.values()) / (self.timeout_ms * MS) - self.onset - since
         return None
 
+    def left_at(self, member: int) -> float:
+        """When a member had said its first Leave, in T after the onset: T_gap before it was gone."""
+        rows = [row for row in self.outcome.trace.rows if row.kind == Kind.LEAVE and row.member == member]
+        return rows[0].time_ns / (self.timeout_ms * MS) - self.onset - 0.05
+
+    def probation_until(self) -> int:
+        """The end of the last probation that any member noted, in nanoseconds of the run."""
+        ends = [0]
+        for row in self.outcome.trace.rows:
+            if row.kind == Kind.NOTE and row.detail and row.detail.get("name") == "probation":
+                ends.append(row.time_ns + row.detail["until"] - row.now_ns)
+        return max(ends)
+
     # ---------------------------------------------------------------------------------------------------- deliveries
 
     def silence(self, since: float) -> float:
@@ -162,9 +179,9 @@ class Run:
         ]
 
 
-def _victim(row: Row) -> int:
+def _victim(row: Row) -> int | None:
     """Whose end a row tells: crashes are written by the simulator itself."""
-    return (row.detail or {}).get("member", row.member) if row.member == 0 else row.member
+    return row.sender if row.member == 0 else row.member
 
 
 # ------------------------------------------------------------------------------------------------------------ faults

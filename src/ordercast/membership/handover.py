@@ -1,8 +1,10 @@
 """The token on its way to the successor: repeated until it is known to have gone on, and the blame if it did not.
 
 Repetition is by unicast once, then by multicast with the addressee named, so a broken unicast path alone costs no view;
-that this successor needs it is remembered for the view.  It stops only at a sign that the token went on: the next token
-of the ring, or a message with a number above the copy's; a late message of the previous holder is no sign.
+that this successor needs it is remembered for the view.  From the third time on it is repeated four times as often: a
+link that loses most of what it carries then delays the ring for a rotation and costs no view.
+It stops only at a sign that the token went on: the next token of the ring, or a message with a number above the copy's;
+a late message of the previous holder is no sign.
 
 Who gives up a ring with a token outstanding after two repetitions asks the successor's Join which token it got last:
 below what was sent, the link is struck.  This covers links that pass everything but tokens.
@@ -16,6 +18,7 @@ from ordercast.membership.timers import REPEAT, Deadlines
 from ordercast.types import MemberId, Nanoseconds, NetId
 
 MULTICAST_AFTER = 1  # repetitions by unicast
+HASTE_AFTER = 2  # repetitions in the usual pace
 BLAME_AFTER = 2  # repetitions
 
 
@@ -43,7 +46,8 @@ class Handover:
         if self.copy is None:
             return []
         self.repetitions += 1
-        out = self._deadlines.set(REPEAT, now + self._repeat_ns)
+        wait = self._repeat_ns if self.repetitions < HASTE_AFTER else self._repeat_ns // 4
+        out = self._deadlines.set(REPEAT, now + wait)
         if self.repetitions > MULTICAST_AFTER and self.to not in self.by_multicast:
             self.by_multicast.add(self.to)
             out.append(Note("token_by_multicast", {"to": self.to}))

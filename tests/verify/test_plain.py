@@ -9,6 +9,7 @@ from verify_traces import run
 from ordercast.errors import UsageError
 from ordercast.trace.trace import Trace
 from ordercast.verify import CATALOGUE, check
+from ordercast.verify.columns import check_trace
 from ordercast.verify.plain import CHECKS
 
 
@@ -54,3 +55,12 @@ def test_the_header_says_which_promises_apply() -> None:
     assert [v.promise for v in check(trace)] == ["S1", "S4"]
     with pytest.raises(UsageError, match="S99"):
         check(trace, ["S99"])
+
+
+def test_a_life_that_stops_without_an_end_is_named() -> None:
+    trace = run("1 view 1,2,3 | 2 view 1,2,3 | 3 view 1,2,3 | 0 crash 2 | 3 end")
+    for form in (check, check_trace):
+        [verdict] = form(trace, ["S4"])
+        assert verdict.state == "holds" and "the rows of member 1 stop without an end" in verdict.text
+    odd = run("1 view 1", level="everything")
+    assert {v.state for v in check(odd)} == {v.state for v in check_trace(odd)} == {"cannot judge"}

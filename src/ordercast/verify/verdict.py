@@ -48,17 +48,26 @@ class Verdict(Struct, frozen=True):
         return self.state == HOLDS
 
 
-def verdict(promise: Promise, finding: Finding) -> Verdict:
+def verdict(promise: Promise, finding: Finding, note: str = "") -> Verdict:
     text = f"{promise.id} {promise.name}: {promise.statement}"
-    if finding.text:
-        text += f"; {finding.text}"
+    for more in (finding.text, note if finding.state == HOLDS else ""):
+        if more:
+            text += f"; {more}"
     return Verdict(promise.id, finding.state, text, [readable(row) for row in finding.example], finding.judged)
+
+
+def without_end(members: Iterable[int]) -> str:
+    """What to add to a verdict where lives neither end nor are known to have crashed."""
+    named = ", ".join(map(str, members))
+    return f"the rows of member {named} stop without an end: judged up to there" if named else ""
 
 
 def missing(promise: Promise, header: Header) -> str:
     """Why a trace of this header cannot show the promise, or nothing."""
     if promise.elsewhere:
         return f"one trace cannot show it: judged by {promise.elsewhere}"
+    if header.level.upper() not in Level.__members__:
+        return f"the header names a level of tracing, {header.level!r}, that is not known here"
     level = Level[header.level.upper()]
     lacking = [kind.word for kind in promise.kinds if kind not in LEVEL_KINDS[level]]
     if lacking:

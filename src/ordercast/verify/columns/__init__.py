@@ -16,7 +16,7 @@ from ordercast.verify.catalogue import chosen
 from ordercast.verify.columns import groups, identity, liveness, order, synchrony, views
 from ordercast.verify.columns.many import surely
 from ordercast.verify.columns.model import Run
-from ordercast.verify.verdict import HOLDS, Finding, Verdict, cannot_judge, holds, missing, verdict
+from ordercast.verify.verdict import HOLDS, Finding, Verdict, cannot_judge, holds, missing, verdict, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
@@ -52,12 +52,13 @@ def check(columns: Columns, header: Header, promises: Sequence[str] | None = Non
     """Judge a run by the promises named, or by all that its header says apply."""
     wanted = chosen(tuple(header.promises if promises is None else promises))
     run = Run(columns, header)
+    note = without_end(run.life_member[life] for life in range(run.lives) if not run.ended[life])
     out = []
     for promise in wanted:
         why = missing(promise, header) or run.gap
         if not why and not run.lives:
             why = "no member wrote a row"
-        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run)))
+        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run), note))
     return out
 
 

@@ -108,6 +108,19 @@ class Run:
         """Where the rows of each life begin and end among `rows` (ascending): life k has cuts[k] .. cuts[k + 1]."""
         return np.searchsorted(rows, np.append(self.life_start, len(self.columns)))
 
+    @cached_property
+    def ended(self) -> list[bool]:
+        """Whether a life's last words are there, or somebody saw it crash."""
+        out = [False] * self.lives
+        for row in np.flatnonzero(np.isin(self.kind, (Kind.END, Kind.LEAVE, Kind.CRASH))).tolist():
+            who, incarnation = self.columns["member"][row], self.columns["incarnation"][row]
+            if who == 0:
+                who, incarnation = self.columns["sender"][row], self.columns["sender_incarnation"][row]
+            for life in range(self.lives):
+                if self.life_member[life] == who and incarnation in (-1, self.life_incarnation[life]):
+                    out[life] = True
+        return out
+
     # -------------------------------------------------------------------------------------------------------- senders
 
     def owners(self, rows: Array) -> Array:

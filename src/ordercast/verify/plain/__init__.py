@@ -8,7 +8,7 @@ from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
 from ordercast.verify.plain import groups, identity, liveness, order, settling, synchrony, views
 from ordercast.verify.plain.model import Run
-from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, verdict
+from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, verdict, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
@@ -22,10 +22,11 @@ def check(trace: Trace, promises: Sequence[str] | None = None) -> list[Verdict]:
     """Judge a run by the promises named, or by all that its header says apply."""
     wanted = chosen(tuple(trace.header.promises if promises is None else promises))
     run = Run(trace)
+    note = without_end(life.member for life in run.lives if not life.ended)
     out = []
     for promise in wanted:
         why = missing(promise, trace.header) or run.gap
         if not why and not run.lives:
             why = "no member wrote a row"
-        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run)))
+        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run), note))
     return out

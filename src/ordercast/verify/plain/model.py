@@ -65,6 +65,11 @@ class Life:
                 self.crash = row
         self.stays.append(Stay(view, transitional, None, deliveries))
 
+    @property
+    def ended(self) -> bool:
+        """Whether its last words are there, or somebody saw it crash."""
+        return self.crash is not None or any(self.of(Kind.END, Kind.LEAVE))
+
     def of(self, *kinds: Kind) -> Iterator[Row]:
         return (row for row in self.rows if row.kind in kinds)
 

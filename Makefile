@@ -7,7 +7,7 @@
 
 PY = .venv/bin/python
 ORDERCAST = .venv/bin/ordercast
-RUN = --protocol token_site --members 4 --messages 2000 --size 100 --out out/run --force
+RUN = --protocol token_site --members 4 --messages 2000 --rate 2000 --size 100 --out out/run --force
 BENCH = --protocol token_site --members 4 --size 1000 --senders 4 --seconds 5
 TESTS = tests
 

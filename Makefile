@@ -3,12 +3,15 @@
 # make test    all tests            make lint   style and types
 # make soak    ten minutes of crashes and pauses under load, verified
 # make bench   figures of this machine     make docs   write the pages that follow from the code
+# make campaign   a thousand random groups with faults, judged     make soak   ten minutes of crashes on real processes
 # make clean   remove what runs and tests left;  make distclean   also .venv
 
 PY = .venv/bin/python
 ORDERCAST = .venv/bin/ordercast
 RUN = --protocol token_site --members 4 --messages 2000 --rate 2000 --size 100 --out out/run --force
 BENCH = --protocol token_site --members 4 --size 1000 --senders 4 --seconds 5
+CAMPAIGN = --seeds 0:1000 --out out/campaign --quiet
+SOAK_SECONDS = 600
 TESTS = tests
 
 .PHONY: help setup run test lint soak bench docs pins clean distclean
@@ -39,6 +42,12 @@ bench: setup
 	$(ORDERCAST) bench $(BENCH)
 	$(ORDERCAST) bench $(BENCH) --mode unicast
 	$(PY) benchmarks/sim_vs_simpy.py
+
+campaign: setup
+	$(ORDERCAST) swarm $(CAMPAIGN)
+
+soak: setup
+	SOAK_SECONDS=$(SOAK_SECONDS) $(PY) -m pytest -s --timeout 0 tests/live/test_soak.py
 
 docs: setup
 	$(PY) scripts/reference.py

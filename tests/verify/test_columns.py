@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from verify_cases import ACCEPTED, REJECTED, UNJUDGED, Case
 from verify_random import World, good, mutated
 from verify_traces import run
 
+from ordercast.trace import parquet
 from ordercast.trace.columns import from_rows, joined
 from ordercast.trace.trace import Trace
 from ordercast.verify import CATALOGUE, check
-from ordercast.verify.columns import CHECKS, check_many, check_trace
+from ordercast.verify.columns import CHECKS, check_many, check_trace, columns_for
 from ordercast.verify.columns.graph import cycle
 from ordercast.verify.columns.many import surely
 
@@ -123,3 +125,16 @@ def simple(seed: int) -> Trace:
         world.pick.choice([world.submit, world.originate, world.receive, world.deliver, world.deliver])()
     world.finish()
     return world.builder.trace()
+
+
+def test_a_promise_needs_only_the_columns_it_names(tmp_path: Path) -> None:
+    traces = [mutated(good(seed), seed) for seed in range(20)]
+    with parquet.Writer(tmp_path / "t.parquet", group_rows=2000) as file:
+        for trace in traces:
+            file.add(trace.header, trace.rows)
+    file = parquet.ParquetFile(tmp_path / "t.parquet")
+    expected = {trace.header.run: states(check_trace(trace)) for trace in traces}
+    for id in CHECKS:
+        for headers, cuts, columns in file.groups(columns_for([id])):
+            for header, [verdict] in zip(headers, check_many(columns, cuts, headers, [id]), strict=True):
+                assert verdict.state == expected[header.run][id], (header.run, id)

@@ -26,15 +26,25 @@ CHECKS: dict[str, Callable[[Run], Finding]] = {
 }
 
 # what must be read of a file to judge a promise; lists and details come with every view
-_BASE = ("member", "incarnation", "index", "kind", "sender", "sender_incarnation", "counter", "count", "groups")
+_BASE = (
+    "member",
+    "incarnation",
+    "index",
+    "time_ns",
+    "kind",
+    "sender",
+    "sender_incarnation",
+    "counter",
+    "count",
+    "groups",
+)
 _VIEWS = ("view_seq", "view_rep", "view_kind", "members")
 _MORE: dict[str, tuple[str, ...]] = {
-    "S1": ("digest", "service", "time_ns", "detail"),
-    "S3": ("time_ns",),
+    "S1": ("digest", "service", "detail"),
     "S5": ("previous", "detail"),
     "S8": ("detail",),
     "S12": ("previous", "trans"),
-    "S20": ("service", "time_ns"),
+    "S20": ("service",),
     "S23": ("ring", "order_epoch", "order_seq", "detail"),
 }
 
@@ -43,7 +53,7 @@ def columns_for(promises: Sequence[str]) -> list[str]:
     """The columns that judging these promises needs."""
     out = dict.fromkeys((*_BASE, *_VIEWS))
     for id in promises:
-        more = _MORE.get(id, ()) if id.startswith("S") else ("time_ns", "now_ns", "service", "detail")
+        more = _MORE.get(id, ()) if id.startswith("S") else ("now_ns", "service", "detail")
         out |= dict.fromkeys(more)
     return list(out)
 

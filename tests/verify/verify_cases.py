@@ -330,7 +330,7 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 1 note rotation ns=1 @200 | 2 note rotation ns=1 @200 | 1 end @300 | 2 end @300",
              timeout_ns=10_000),
     ],
-    "L6": [case(f"{AB} | 1 end outbox=0 @5001000 | 2 end outbox=1 @5001000", timeout_ns=10_000)],
+    "L6": [case(f"{AB} | 1 end outbox=0 @200 | 2 end outbox=1 @200", timeout_ns=10_000)],
     "L7": [case(f"{V} | 1 refuse @10 | 1 refuse @900", timeout_ns=10_000)],
     "L8": [
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 2/2 view 2 =2.2 "
@@ -361,7 +361,7 @@ UNJUDGED: dict[str, list[Case]] = {
     "L2": [case(f"{V} | 1 end | 2 end", timeout_ns=10_000)],
     "L4": [case(AB)],
     "L5": [case(V, level="deliver"), case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
-    "L6": [case(AB), case(f"{AB} | 1 end outbox=1 | 2 end outbox=0")],
+    "L6": [case(AB), case(f"{AB} | 1 end outbox=1 | 2 end outbox=0", timeout_ns=10_000)],
     "L7": [case(f"{V} | 1 refuse | 0 crash 2")],
     "L8": [case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 1 end @101", timeout_ns=10_000)],
     "L12": [case(V)],

@@ -82,6 +82,11 @@ def token_ns(header: Header, stable: Stability) -> int:
     return rotation_ns(len(stable.members), stable.delay_ns) + header.timeout_ns
 
 
+def drain_ns(header: Header) -> int:
+    """L6: 8 T, at most five seconds."""
+    return min(8 * header.timeout_ns, DRAIN_NS_MAX) if header.timeout_ns else DRAIN_NS_MAX
+
+
 def flapping_views(header: Header, faults: Iterable[Row], span_ns: int) -> int:
     """L2: how many views lasting faults that come and go, or let tokens alone fail, may cost in `span_ns`."""
     links = 0
@@ -97,4 +102,4 @@ def flapping_views(header: Header, faults: Iterable[Row], span_ns: int) -> int:
 
 
 PROBATION_NS_MAX = 60 * 10**9
-DRAIN_NS = 5 * 10**9
+DRAIN_NS_MAX = 5 * 10**9

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from ordercast.trace.schema import Kind, Row
-from ordercast.verify.bounds import DRAIN_NS, Stability, delivery_ns, rotation_ns, token_ns
+from ordercast.verify.bounds import Stability, delivery_ns, drain_ns, rotation_ns, token_ns
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named, view_key
 from ordercast.verify.plain.settling import DISTURBED, bound_of, common_view, regular_views, stable_of, view_at
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
@@ -147,8 +147,9 @@ def l6(run: Run) -> Finding:
         if not full:
             continue
         what = f"member {member} ended with {', '.join(f'{size} in {name}' for name, size in full.items())}"
-        if stable is None or row.time_ns < stopped + DRAIN_NS:
-            return cannot_judge(f"{what}, less than {DRAIN_NS / 1e9:g} s after the load stopped")
+        bound = drain_ns(run.header)
+        if stable is None or row.time_ns < stopped + bound:
+            return cannot_judge(f"{what}, less than {bound / 1e6:g} ms after the load stopped")
         return broken(what, [row])
     return holds(len(stays))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-SHORT_CELL = ' class="k"'  # is not broken into lines
+SHORT_CELL, LONG_CELL = ' class="k"', ' class="w"'  # not broken into lines; of some width
 ROWS_MAX = 200  # of one table on the page; the CSV files hold all
 
 
@@ -95,6 +95,8 @@ p{margin:0 0 10px;max-width:78ch}
 .facts span{color:var(--soft);font-size:12.5px}
 .card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:16px 18px;margin:12px 0}
 .scroll{overflow-x:auto}
+.natural svg{max-width:none}
+td.w{min-width:150px}
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{text-align:left;font-weight:600;color:var(--soft);border-bottom:2px solid var(--line);padding:5px 10px 5px 0;
 white-space:nowrap}
@@ -292,7 +294,7 @@ def _cells(table: Table) -> str:
 
 def _td(value: Any, mark: str) -> str:
     text = _cell(value)
-    return f"<td{mark or (SHORT_CELL if len(text) < 16 else '')}>{text}</td>"
+    return f"<td{mark or (SHORT_CELL if len(text) < 16 else LONG_CELL)}>{text}</td>"
 
 
 def _cell(value: Any) -> str:
@@ -310,7 +312,7 @@ def _cell(value: Any) -> str:
 def _picture(plot: Plot) -> str:
     caption = f"<figcaption>{escape(plot.caption)}</figcaption>" if plot.caption else ""
     return (
-        f'<h2>{escape(plot.title)}</h2><div class="card"><div class="scroll"><figure>{plot.svg}</figure></div>'
+        f'<h2>{escape(plot.title)}</h2><div class="card"><div class="scroll natural"><figure>{plot.svg}</figure></div>'
         f"{caption}</div>"
     )
 

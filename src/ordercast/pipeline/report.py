@@ -14,11 +14,13 @@ from typing import Any
 
 import msgspec
 
-from ordercast.errors import RunError
+from ordercast.errors import RunError, TraceError
 from ordercast.pipeline import here, plots
 from ordercast.pipeline.find import Unit, find
 from ordercast.pipeline.render import Break, Content, Plot, PromiseLine, Table, number, page
 from ordercast.pipeline.verify import Summary, runs_of, summarise_rows, verify_here
+from ordercast.trace import spacetime
+from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE
 from ordercast.version import __version__
 
@@ -28,7 +30,9 @@ CURVES_MAX = 8  # curves in one plot
 PICTURE_BYTES = 64 << 20  # a trace up to this size is looked at for pictures
 BUCKETS = 80  # of the delivery rate over a run
 BREAKS_SHOWN = 12
-PICTURES_MAX = 3
+PICTURES_MAX = 6
+PICTURE_ROWS = 100_000  # of a run that is drawn
+BREAK_EVENTS = 24  # around a break
 
 
 def write_run(
@@ -92,7 +96,8 @@ def content(
     out.facts = [*facts, *_facts(summary, tables)]
     if summary is not None:
         out.promises = [_line(line) for line in summary.lines]
-        out.breaks = [_break(row, units) for row in summary.broken[:BREAKS_SHOWN]]
+        drawn = units if len(units) <= 1000 else ()
+        out.breaks = [_break(row, drawn if k < PICTURES_MAX else ()) for k, row in enumerate(_varied(summary.broken))]
         out.breaks_total = summary.broken_total
         out.doubts = [(row["run"], row["promise"], _short(row)) for row in summary.doubts[:20]]
         out.set_aside = [(row["path"], row["offset"] or 0, row["text"]) for row in summary.unreadable]
@@ -168,10 +173,21 @@ def _short(row: dict[str, Any]) -> str:
     return str(row["text"] or "").partition("; ")[2] or str(row["text"] or "")
 
 
+def _varied(broken: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first few breaks, one of each promise before the second of any."""
+    seen: dict[str, int] = {}
+    ranked = []
+    for row in broken:
+        seen[row["promise"]] = seen.get(row["promise"], 0) + 1
+        ranked.append((seen[row["promise"]], len(ranked), row))
+    return [row for _, _, row in sorted(ranked, key=lambda entry: entry[:2])[:BREAKS_SHOWN]]
+
+
 def _break(row: dict[str, Any], units: Sequence[Unit]) -> Break:
     promise = CATALOGUE[row["promise"]]
     rows = msgspec.json.decode(row["example"]) if row.get("example") else []
-    return Break(row["run"], promise.id, promise.name, promise.statement, _short(row), rows)
+    picture = _break_picture(row, rows, units)
+    return Break(row["run"], promise.id, promise.name, promise.statement, _short(row), rows, picture)
 
 
 # ------------------------------------------------------------------------------------------------------------- plots
@@ -331,5 +347,33 @@ def write_tables(directory: str | os.PathLike[str], tables: Tables) -> list[Path
     return written
 
 
+# ---------------------------------------------------------------------------------------------------------- pictures
+
+
+def _trace_of(units: Sequence[Unit], run: str | None = None, path: str | None = None) -> Trace | None:
+    """A run with its rows in memory, if it is small enough to be drawn; without a name the first one."""
+    for unit in units:
+        if unit.bytes > PICTURE_BYTES or path not in (None, unit.path):
+            continue
+        try:
+            for header, columns in runs_of(unit, []):
+                if run in (None, header.run):
+                    return Trace(header, columns.rows()) if len(columns) <= PICTURE_ROWS else None
+        except TraceError:
+            continue  # the page names what cannot be read in a table of its own
+    return None
+
+
 def _pictures(units: Sequence[Unit]) -> list[Plot]:
-    return []
+    trace = _trace_of(units)
+    if trace is None:
+        return []
+    said = "Time runs to the right, one lane per member; numbers count the frames a member delivered."
+    return [Plot("The first hundred events", spacetime.svg(trace), said)]
+
+
+def _break_picture(row: dict[str, Any], rows: list[dict[str, Any]], units: Sequence[Unit]) -> str:
+    trace = _trace_of(units, row["run"], row["path"]) if rows else None
+    promise = CATALOGUE[row["promise"]]
+    title = f"{promise.id} {promise.name}"
+    return spacetime.svg(trace, BREAK_EVENTS, rows, title) if trace is not None else ""

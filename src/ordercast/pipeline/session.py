@@ -221,10 +221,14 @@ def package_zip(path: Path) -> Path:
 
 
 def ship(spark: SparkSession) -> SparkSession:
-    """Make this package importable in the session's executors; once per session."""
+    """Make this package importable in the session's executors; once per session.
+
+    The file stays until this process ends: executors that start later fetch it then.
+    """
     if id(spark) not in _SHIPPED and Path(ordercast.__file__).is_file():
-        with tempfile.TemporaryDirectory(prefix="ordercast-ship-") as room:
-            spark.addArtifacts(str(package_zip(Path(room) / "ordercast.zip")), pyfile=True)
+        room = Path(tempfile.mkdtemp(prefix="ordercast-ship-"))
+        atexit.register(_discard, room)
+        spark.addArtifacts(str(package_zip(room / "ordercast.zip")), pyfile=True)
         _SHIPPED.add(id(spark))
     return spark
 

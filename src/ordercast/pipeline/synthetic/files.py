@@ -20,9 +20,17 @@ def make_runs(
 ) -> Iterator[tuple[Run, Fault | None]]:
     """Runs `first`, `first + step`, … of the endless series until they hold so many message deliveries."""
     done, number = 0, first
+    waiting: list[str] = []  # faults for which the runs so far had no place
     while done < deliveries:
         run = make_run(f"run-{number:06d}", seed * 1_000_003 + number, shape)
-        fault = inject(run, faults[number], number) if faults and number in faults else None
+        if faults and number in faults:
+            waiting.append(faults[number])
+        fault = None
+        for name in list(waiting):
+            fault = inject(run, name, number)
+            if fault is not None:
+                waiting.remove(name)
+                break
         done += int(run.columns["count"][run.columns["kind"] == Kind.DELIVER].sum())
         yield run, fault
         number += step

@@ -17,7 +17,8 @@ from ordercast.membership.packets import PackedRow, PackedRows
 from ordercast.types import Incarnation, MemberId, Nanoseconds, ViewId
 
 NOBODY: frozenset[MemberId] = frozenset()
-ROW_BYTES = 24  # of a packed row, its bitmap left out; with its own view id 14 more
+HEAD_BYTES, ID_BYTES, VIEW_BYTES = 48, 5, 15  # of a packet with rows: at most
+ROW_BYTES = 20 + MEMBERS_MAX // 8
 
 
 class Table:
@@ -96,7 +97,7 @@ class Table:
 
     def relayed(self, now: Nanoseconds, keep_ns: Nanoseconds) -> list[Row]:
         """The rows to send: the own one first; without those of members nobody has heard for `keep_ns`."""
-        heard = set().union(*(row.hears for row in self.rows.values() if row.hears))
+        heard = set().union(*(row.hears - {row.id} for row in self.rows.values()))
         out = [self.own]
         for q in sorted(self.rows):
             if q == self.me:
@@ -111,11 +112,18 @@ class Table:
 
 def pack(rows: list[Row], packet_bytes: int) -> Iterator[PackedRows]:
     """Rows for as few packets as hold them; each packet can be read alone."""
-    per_packet = max(1, packet_bytes // (ROW_BYTES + 14 + MEMBERS_MAX // 8))
-    if 38 * len(rows) + len(rows) * len(rows) // 8 <= packet_bytes:
-        per_packet = len(rows)
-    for first in range(0, len(rows), per_packet):
-        yield _pack(rows[first : first + per_packet])
+    part: list[Row] = []
+    named: set[MemberId] = set()
+    views: set[ViewId] = set()
+    for row in rows:
+        more, view = named | row.hears | {row.id}, views | {row.view}
+        size = HEAD_BYTES + ID_BYTES * len(more) + VIEW_BYTES * len(view) + ROW_BYTES * (len(part) + 1)
+        if part and size > packet_bytes:
+            yield _pack(part)
+            part, more, view = [], {row.id, *row.hears}, {row.view}
+        part.append(row)
+        named, views = more, view
+    yield _pack(part)
 
 
 def _pack(rows: list[Row]) -> PackedRows:

@@ -66,11 +66,13 @@ def command(
     Exit code 0: every promise that could be judged held; 1: one was broken, or of some run nothing could be judged.
     """
     from ordercast.pipeline import verify as stage
+    from ordercast.pipeline.find import find
 
     if plain and (master or conf):
         raise UsageError("--plain runs without Spark: it excludes --master and --conf")
     if out is not None:
         output_directory(out, force)
+    engine = "plain" if plain else "spark"
     since = time.monotonic()
     with progress("verifying") as shown:
         if plain:
@@ -79,7 +81,7 @@ def command(
             if out is not None:
                 stage.write_rows(rows, out)
         else:
-            units = stage.find(paths)  # what a person got wrong is said before Spark starts
+            units = find(paths)  # what a person got wrong is said before Spark starts
             spark = open_session(master, conf, shown)
             shown.say(f"verifying {len(units)} files ...")
             verdicts = stage.verify_units(spark, units, promises, tasks)
@@ -90,7 +92,7 @@ def command(
         first = summary.unreadable[0]
         raise TraceError(first["path"], first["offset"] or 0, first["text"])
     result = {
-        "engine": "plain" if plain else "spark",
+        "engine": engine,
         "ok": summary.ok,
         "runs": summary.runs,
         "rows": summary.rows,
@@ -102,7 +104,7 @@ def command(
         "skipped": [{"path": row["path"], "offset": row["offset"], "why": row["text"]} for row in summary.unreadable],
         "wall_seconds": round(time.monotonic() - since, 3),
     }
-    emit(result, as_json, lambda: words(summary, result["engine"]))
+    emit(result, as_json, lambda: words(summary, engine))
     return 0 if summary.ok else 1
 
 
@@ -113,7 +115,7 @@ def _example(row: dict[str, Any]) -> dict[str, Any]:
 
 def words(summary: Summary, engine: str) -> str:
     """The verdict as a table, then what broke."""
-    lines = [f"{summary.runs} runs, {summary.rows} rows, judged by {engine}"]
+    lines = [f"{summary.runs} run{'' if summary.runs == 1 else 's'}, {summary.rows} rows, judged by {engine}"]
     width = max((len(line.name) for line in summary.lines), default=0)
     for line in summary.lines:
         state = "broken" if line.broken else "cannot judge" if line.cannot_judge and not line.holds else "holds"

@@ -176,7 +176,7 @@ def _short(row: dict[str, Any]) -> str:
 def _varied(broken: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The first few breaks, one of each promise before the second of any."""
     seen: dict[str, int] = {}
-    ranked = []
+    ranked: list[tuple[int, int, dict[str, Any]]] = []
     for row in broken:
         seen[row["promise"]] = seen.get(row["promise"], 0) + 1
         ranked.append((seen[row["promise"]], len(ranked), row))

@@ -29,7 +29,7 @@ JAVA_MIN = 17
 # what other programs leave in the environment to change every Spark or Java started from it
 _FOREIGN = ("PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_DRIVER_PYTHON")
 _FOREIGN_EMBEDDED = ("SPARK_CONF_DIR", "SPARK_HOME", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "MASTER")
-_SHIPPED: set[int] = set()  # sessions that have the package, by identity
+_SHIPPED = "_ordercast_shipped"  # set on sessions that have the package
 
 
 def java_version(java: str | None = None) -> tuple[int, str]:
@@ -225,11 +225,11 @@ def ship(spark: SparkSession) -> SparkSession:
 
     The file stays until this process ends: executors that start later fetch it then.
     """
-    if id(spark) not in _SHIPPED and Path(ordercast.__file__).is_file():
+    if not hasattr(spark, _SHIPPED) and Path(ordercast.__file__).is_file():
         room = Path(tempfile.mkdtemp(prefix="ordercast-ship-"))
         atexit.register(_discard, room)
         spark.addArtifacts(str(package_zip(room / "ordercast.zip")), pyfile=True)
-        _SHIPPED.add(id(spark))
+        setattr(spark, _SHIPPED, True)
     return spark
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WORK = "ordercast.swarm.work:simulate"
 FLUSH_S = 2.0  # a task writes what it has so often
+SINGLE = "run-of-"  # begins the name of a trace that is not gathered yet
 Watch = Callable[[int, int], None]
 # result columns after the axes; those of a failed run are null
 FIGURES: tuple[tuple[str, str], ...] = (
@@ -72,7 +73,7 @@ def run_here(points: Sequence[Point], options: Options, workers: int | None = No
 
 
 def _argument(point: Point, options: Options) -> dict[str, Any]:
-    trace = f"{options.out}/trace/{point.run}.parquet" if options.traces and options.out else None
+    trace = f"{options.out}/trace/{SINGLE}{point.run}.parquet" if options.traces and options.out else None
     return {"run": point.run, "scenario": point.scenario, "level": options.level, "trace": trace}
 
 
@@ -106,6 +107,7 @@ class _Simulate:
         for batch in _batches(run_here(points, self.options, workers=1)):
             if self.options.out is not None:
                 write_part(Path(self.options.out), batch)
+                gather(Path(self.options.out), batch)
             yield batch
 
 
@@ -144,6 +146,23 @@ def write_part(out: Path, batch: pa.RecordBatch) -> None:
     half.rename(path)
 
 
+def gather(out: Path, batch: pa.RecordBatch) -> None:
+    """The traces of finished runs into one file, so that thousands of runs do not make thousands of files."""
+    columns = (batch.column(name).to_pylist() for name in ("number", "run", "ok"))
+    done = {number: out / "trace" / f"{SINGLE}{run}.parquet" for number, run, ok in zip(*columns, strict=True) if ok}
+    singles = [path for path in done.values() if path.exists()]
+    if not singles:
+        return
+    from ordercast.trace.parquet import ParquetFile, Writer
+
+    with Writer(out / "trace" / f"runs-{min(done):07d}.parquet") as writer:
+        for single in singles:
+            for header, rows in ParquetFile(single).runs():
+                writer.add(header, rows)
+    for single in singles:
+        single.unlink()
+
+
 def done_rows(out: Path) -> pa.Table:
     """Everything finished so far, once per number, in order."""
     import pyarrow as pa
@@ -179,6 +198,8 @@ def prepare(out: Path, experiment: Experiment, retry: bool = False) -> set[int]:
             raise UsageError(f"--out {out}: holds another experiment ({old.get('name')}): name a new directory")
     out.mkdir(parents=True, exist_ok=True)
     record.write_bytes(msgspec.json.encode(said) + b"\n")
+    for single in (out / "trace").glob(f"{SINGLE}*"):  # of runs that were not done, or are in a gathered file already
+        single.unlink()
     table = done_rows(out)
     rows = zip(table["number"].to_pylist(), table["ok"].to_pylist(), strict=True)
     done = {number for number, ok in rows if ok or not retry}
@@ -238,6 +259,7 @@ def sweep_here(
     total, done = len(experiment.points), len(experiment.points) - len(left)
     for batch in _batches(run_here(left, options, workers)):
         write_part(out, batch)
+        gather(out, batch)
         done += batch.num_rows
         if watch:
             watch(done, total)

@@ -135,8 +135,8 @@ def _rows(unit: Unit, judge: Callable[[list[TraceError]], Iterator[Judged]]) -> 
                 yield _row(unit, header, rows, verdict)
     except TraceError as why:
         bad.append(why)
-    for why in bad:
-        yield {"path": why.path, "state": UNREADABLE, "text": why.why, "offset": why.offset}
+    for entry in bad:
+        yield {"path": entry.path, "state": UNREADABLE, "text": entry.why, "offset": entry.offset}
 
 
 def runs_of(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
@@ -215,7 +215,7 @@ def summarise(verdicts: DataFrame, shown: int = 100) -> Summary:
             F.count("*").alias("runs"), F.coalesce(F.sum("rows"), F.lit(0)).alias("rows"),
             F.coalesce(F.sum(1 - F.col("judged")), F.lit(0)).alias("unjudged"),
         ).toArrow().to_pylist()[0]  # fmt: skip
-        some = {}
+        some: dict[str, list[dict[str, Any]]] = {}
         for state in (BROKEN, CANNOT_JUDGE, UNREADABLE):
             some[state] = []
             if any(line["state"] == state for line in counted):

@@ -10,8 +10,8 @@
 
 PY = .venv/bin/python
 ORDERCAST = .venv/bin/ordercast
-RUN = --protocol token_site --members 4 --messages 2000 --rate 2000 --size 100 --out out/run --force
-BENCH = --protocol token_site --members 4 --size 1000 --senders 4 --seconds 5
+RUN = --protocol totem --members 4 --messages 4000 --rate 1000 --size 100 --kill 3@1.2 --restart 3@2 --trace full --out out/run --force
+BENCH = --protocol totem --members 4 --size 1000 --senders 4 --seconds 5
 CAMPAIGN = --seeds 0:1000 --out out/campaign --quiet
 SOAK_SECONDS = 600
 TESTS = tests

@@ -197,7 +197,7 @@ def _build(data: dict[str, Any], place: Places, base: Path, me: int | None, envi
     data = _overlay(data, place, faults, environ)
     table = Table(data, place, faults)
     group = table.need("group", _group, "", 'a name, such as group = "demo"')
-    protocol = table.take("protocol", _protocol, "token_site")
+    protocol = table.take("protocol", _protocol, "totem")
     partition = table.take("partition", _partition, PARTITION)
     state_dir = table.take("state_dir", _directory, "state")
     net_table = Table(table.take("net", lambda value: value, {}), place, faults, "net")

@@ -116,7 +116,7 @@ def test_a_recorded_run_replays_byte_for_byte(cli: Cli, tmp_path: Path) -> None:
         (("status", "--config", "GROUP", "--id", "9"), "--id 9"),
         (("bench", "--members", "2", "--senders", "3"), "--senders 3"),
         (("bench", "--seconds", "0"), "--seconds"),
-        (("bench", "--service", "safe"), "provides agreed"),
+        (("bench", "--service", "quasi"), "provides agreed"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_one_sentence(

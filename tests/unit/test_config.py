@@ -80,6 +80,7 @@ def test_defaults_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_everything_given(tmp_path: Path) -> None:
     text = """\
 group = "größe"
+protocol = "token_site"
 timeout_ms = 300
 datagram_bytes = 9000
 state_dir = "s"
@@ -202,8 +203,8 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ('trace.dir = "/dev/null"', "trace.dir: /dev/null: is not a directory"),
         ('trace.lvl = "off"', "did you mean level?"),
         ("options = 5", "options: a whole number: expected a table"),
-        ("options.tickets_at_onc = true", "did you mean tickets_at_once?"),
-        ("options.tickets_at_once = 3", "options.tickets_at_once: 3: expected bool, got int"),
+        ("options.fai = true", "did you mean fair?"),
+        ("options.fair = 3", "options.fair: 3: expected bool, got int"),
     ],
 )
 def test_bad_keys(tmp_path: Path, line: str, said: str) -> None:

@@ -176,7 +176,7 @@ class Choice(click.ParamType):
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 force_option = click.option("--force", is_flag=True, help="Replace the output of an earlier run.")
 protocol_option = click.option(
-    "--protocol", type=Protocol(), default="token_site", show_default=True, help="One of `ordercast protocols`."
+    "--protocol", type=Protocol(), default="totem", show_default=True, help="One of `ordercast protocols`."
 )
 members_option = click.option(
     "--members", type=Whole(1, MEMBERS_MAX), default=4, show_default=True, help="How many members, ids 1..N."

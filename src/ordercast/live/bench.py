@@ -37,7 +37,7 @@ AHEAD_MESSAGES_MIN = 16
 class Plan(msgspec.Struct):
     """One measurement."""
 
-    protocol: str = "token_site"
+    protocol: str = "totem"
     members: int = 4
     size: int = 100
     senders: int = 4

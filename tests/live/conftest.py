@@ -17,7 +17,7 @@ import pytest
 from ordercast.live.bench import free_ports
 
 ROOT = Path(__file__).parents[2]
-WAIT_SECONDS = 60.0  # generous: two busy cores
+WAIT_SECONDS = 120.0  # generous: two busy cores
 
 
 def environment() -> dict[str, str]:
@@ -98,6 +98,7 @@ def group_file(tmp_path: Path) -> Callable[..., Path]:
 
     def write(members: int = 2, **more: str) -> Path:
         port, *ports = free_ports(members + 1)
+        more = {"protocol": '"token_site"'} | more
         lines = [f'group = "test-{os.getpid()}-{port}"', "insecure = true", *(f"{k} = {v}" for k, v in more.items())]
         lines += ["[net]", f"port = {port}"]
         for k, at in enumerate(ports, 1):

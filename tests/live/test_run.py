@@ -24,7 +24,8 @@ def members_of(directory: Path) -> list[int]:
 
 
 def test_a_run_delivers_everything_and_is_verified(cli: Cli, tmp_path: Path) -> None:
-    answer = cli.json("run", "--members", "3", "--messages", "300", "--size", "50", "--out", "o", "--verify", "plain")
+    words = ("--protocol", "token_site", "--members", "3", "--messages", "300", "--size", "50", "--verify", "plain")
+    answer = cli.json("run", *words, "--out", "o")
     assert answer["messages"] == answer["delivered"] == 300
     assert answer["violations"] == 0
     assert {v["promise"] for v in answer["verdicts"]} >= {"S1", "S2", "S3", "S15", "S17", "S19", "L3"}
@@ -47,7 +48,19 @@ def test_unicast_mode_and_large_messages(cli: Cli) -> None:
 def test_a_killed_member_leaves_a_readable_trace_and_the_run_says_who_died(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "o"
     run = cli.start(
-        "run", "--members", "3", "--messages", "1000000", "--rate", "2000", "--out", "o", "--verify", "none"
+        "run",
+        "--protocol",
+        "token_site",
+        "--members",
+        "3",
+        "--messages",
+        "1000000",
+        "--rate",
+        "2000",
+        "--out",
+        "o",
+        "--verify",
+        "none",
     )
     rows = wait_for(lambda: [p for p in out.glob(f"trace/member-2-*{SUFFIX}") if written(p) > 50])
     victim = wait_for(lambda: [p for p in members_of(out) if f"--id\0{2}\0".encode() in _words(p)])
@@ -139,7 +152,8 @@ def test_two_runs_share_a_port(cli: Cli, tmp_path: Path) -> None:
     for k in (1, 2):
         path = tmp_path / f"group-{k}.toml"
         path.write_text(
-            f'group = "apart-{k}"\ninsecure = true\nstate_dir = "s{k}"\ntrace.level = "off"\nnet.port = {port}\n'
+            f'group = "apart-{k}"\nprotocol = "token_site"\ninsecure = true\n'
+            f'state_dir = "s{k}"\ntrace.level = "off"\nnet.port = {port}\n'
             f'[[member]]\nid = 1\naddress = "127.0.0.1:{port + k}"\n'
         )
         files.append(path)

@@ -11,11 +11,16 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "hello.py"
 LINES = 1 + 3 * 2  # the view, two messages of each
 
 
+def _terminal(me: int) -> subprocess.Popen[bytes]:
+    """As a person starts it: Ctrl-C works, also if whoever runs the tests ignores it."""
+    return subprocess.Popen(
+        [sys.executable, "-u", EXAMPLE, str(me)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+
+
 def test_three_terminals_print_the_same() -> None:
-    members = [
-        subprocess.Popen([sys.executable, "-u", EXAMPLE, str(me)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        for me in (1, 2, 3)
-    ]
+    members = [_terminal(me) for me in (1, 2, 3)]
     try:
         printed = [[member.stdout.readline().decode() for _ in range(LINES)] for member in members if member.stdout]
     finally:

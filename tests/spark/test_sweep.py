@@ -11,7 +11,7 @@ from ordercast.errors import UsageError
 from ordercast.pipeline.experiment import Experiment, from_dict
 from ordercast.pipeline.sweep import Options, done_count, run_points, sweep, sweep_here
 
-ODD = Options(limit_s=2.0, work="odd_work:work")
+ODD = Options(limit_s=10.0, work="odd_work:work")
 
 
 def experiment(runs: int = 2000) -> Experiment:
@@ -46,7 +46,7 @@ def test_the_same_table_for_any_number_of_tasks_and_without_spark(spark: Any, tm
 def test_going_on_skips_what_is_done(spark: Any, tmp_path: Path) -> None:
     small = experiment(40)
     half = Experiment(small.name, small.points[:25], small.limit_s, small.axes)
-    options = Options(limit_s=2.0, work="odd_work:work", out=str(tmp_path))
+    options = Options(limit_s=10.0, work="odd_work:work", out=str(tmp_path))
     (tmp_path / "experiment.json").write_text(f'{{"name":"odd","digest":"{small.digest}"}}')
     run_points(spark, half.points, options, 2).write.format("noop").mode("overwrite").save()
     assert done_count(tmp_path) == 25

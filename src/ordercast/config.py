@@ -144,7 +144,7 @@ def _partition(value: Any) -> str:
 def _ipv4(value: Any) -> ipaddress.IPv4Address:
     text = string(value)
     try:
-        address = ipaddress.ip_address(text.strip("[]").partition("%")[0])
+        address = ipaddress.ip_address(re.sub(r"^\[(.*)\](:\d*)?$", r"\1", text).partition("%")[0])
     except ValueError:
         raise ValueError("expected an IPv4 address such as 127.0.0.1") from None
     if isinstance(address, ipaddress.IPv6Address):

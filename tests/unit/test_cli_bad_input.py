@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 import pytest
 
-from ordercast import cli
+from ordercast import cli, interfaces
 
 GROUP = """\
 group = "demo"
@@ -202,6 +205,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "bad.toml").write_text("group = \n")
     (tmp_path / "good.toml").write_text('[base]\nprotocol = "token_site"\n')
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: False)
     for name in [name for name in os.environ if name.startswith("ORDERCAST_")]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
@@ -225,6 +229,43 @@ def test_bad_input(desk: Path, capsys: pytest.CaptureFixture[str], args: list[st
     assert said in err
     assert len(err) < 400
     assert contents(desk) == before, "something was written"
+
+
+@pytest.mark.parametrize(
+    ("address", "net", "said"),
+    [
+        ("127.0.0.1:0", "", ["expected a port from 1 to 65535"]),
+        ("127.0.0.1:70000", "", ["expected a port from 1 to 65535"]),
+        ("[::1]:7401", "", ["IPv6 is not supported"]),
+        ("203.0.113.9", 'mode = "unicast"', ["insecure: member 1", "203.0.113.9 is not an address of this machine"]),
+        ("203.0.113.9", "", ["net.interface: is missing", "insecure: member 1", "not an address of this machine"]),
+        ("127.0.0.1", 'interface = "nosuch0"', ["net.interface: nosuch0: no such interface"]),
+        ("127.0.0.1", "port = 0", ["net.port: 0: expected"]),
+    ],
+)
+def test_addresses(desk: Path, capsys: pytest.CaptureFixture[str], address: str, net: str, said: list[str]) -> None:
+    text = f'group = "g"\ninsecure = true\n[net]\n{net}\n[[member]]\nid = 1\naddress = "{address}"\n'
+    (desk / "group.toml").write_text(text)
+    before = contents(desk)
+    assert cli.main(["member", "--config", "group.toml", "--id", "1"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(said) and all(line.startswith("ordercast: group.toml: ") for line in lines), lines
+    for part, line in zip(said, lines, strict=True):
+        assert part in line
+    assert contents(desk) == before
+
+
+def test_port_in_use(desk: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        (desk / "group.toml").write_text(GROUP.replace("7401", str(port)))
+        done = subprocess.run(
+            [sys.executable, "-m", "ordercast", "member", "--config", "group.toml", "--id", "1"],
+            capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and f"port {port}" in done.stderr
 
 
 @pytest.mark.parametrize("name", present())

@@ -155,7 +155,8 @@ def permanent(g: Ground) -> list[f.AnyFault]:
     shape = g.random.choice(("pair", "pair", "isolate", "bridge", "ring"))
     if shape == "pair":
         a, b = g.random.sample(g.ids, 2)
-        return [f.Cut(pairs=(g.random.choice((f"{a}>{b}", f"{a}-{b}")),), at_ms=at, lasting=True)]
+        cast = g.random.choice(("any", "any", "unicast", "multicast"))
+        return [f.Cut(pairs=(g.random.choice((f"{a}>{b}", f"{a}-{b}")),), cast=cast, at_ms=at, lasting=True)]
     if shape == "isolate":
         one_way = g.random.choice(("in", "out"))
         return [f.Partition(shape="isolate", member=g.member(), one_way=one_way, at_ms=at, lasting=True)]

@@ -1,0 +1,103 @@
+"""Variants of process groups: who gets what, and from which place of the order on."""
+
+from __future__ import annotations
+
+from tests.mutants.parts import totem
+from tests.mutants.registry import mutant
+
+from ordercast.contract import Action, Delivered, Event, Setup, Up, ViewChange
+from ordercast.groups import GJoin, GLeave, Groups, GState
+from ordercast.stack import Stack
+from ordercast.types import MemberId, Nanoseconds, View
+
+AREA = "groups"
+
+
+@mutant("groups_no_filter", "totem", AREA, "messages go to members outside their groups")
+def groups_no_filter(setup: Setup) -> Stack:
+    class Open(Groups):
+        def _deliver(self, event: Delivered) -> list[Action]:
+            return [Up(event)]
+
+    return totem(setup, groups=Open)
+
+
+@mutant("groups_filter_by_sender", "totem", AREA, "a message is filtered by its sender's groups, not its own")
+def groups_filter_by_sender(setup: Setup) -> Stack:
+    class WrongSide(Groups):
+        def _deliver(self, event: Delivered) -> list[Action]:
+            groups = event.batch.groups
+            theirs = {group for group, members in self.groups.items() if event.batch.sender in members}
+            return [] if groups and self.mine.isdisjoint(theirs) else [Up(event)]
+
+    return totem(setup, groups=WrongSide)
+
+
+@mutant("groups_join_at_once", "totem", AREA, "a member counts itself in before its join has its place in the order")
+def groups_join_at_once(setup: Setup) -> Stack:
+    class Early(Groups):
+        def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
+            out = super().regroup(now, group, join)
+            if self.framing.in_view and join:
+                self.mine.add(group)
+            return out
+
+    return totem(setup, groups=Early)
+
+
+@mutant("groups_leave_ignored", "totem", AREA, "who leaves a group still gets its messages")
+def groups_leave_ignored(setup: Setup) -> Stack:
+    class Stays(Groups):
+        def _change(self, sender: MemberId, message: GJoin | GLeave) -> list[Action]:
+            mine = set(self.mine)
+            out = super()._change(sender, message)
+            self.mine |= mine
+            return out
+
+    return totem(setup, groups=Stays)
+
+
+@mutant("groups_no_wait_after_merge", "totem", AREA, "messages of a merged view do not wait for the others' groups")
+def groups_no_wait_after_merge(setup: Setup) -> Stack:
+    class Hasty(Groups):
+        def _regular(self, view: View) -> list[Action]:
+            out = super()._regular(view)
+            self.missing = set()
+            return out
+
+    return totem(setup, groups=Hasty)
+
+
+@mutant("groups_state_lost", "totem", AREA, "after a merge the other side's groups are not taken over")
+def groups_state_lost(setup: Setup) -> Stack:
+    class Deaf(Groups):
+        def _state(self, state: GState) -> list[Action]:
+            return super()._state(GState(state.view, state.cell, ()))
+
+    return totem(setup, groups=Deaf)
+
+
+@mutant("groups_held_dropped", "totem", AREA, "what waited for the others' groups is dropped when the view changes")
+def groups_held_dropped(setup: Setup) -> Stack:
+    class Drops(Groups):
+        def _give_up(self) -> list[Action]:
+            if self.missing:
+                self.held.clear()
+            return super()._give_up()
+
+    return totem(setup, groups=Drops)
+
+
+@mutant("groups_departed_stay", "totem", AREA, "members that did not come along stay in their groups")
+def groups_departed_stay(setup: Setup) -> Stack:
+    class Keeps(Groups):
+        def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+            if type(event) is ViewChange:
+                groups = {name: set(members) for name, members in self.groups.items()}
+                out = super().up(now, event)
+                for name, members in groups.items():
+                    self.groups.setdefault(name, set()).update(members)
+                return out
+            return super().up(now, event)
+
+    return totem(setup, groups=Keeps)

@@ -1,0 +1,327 @@
+"""Variants of the choice of members: evidence, rows, agreement, commit token, numbers of rings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+from tests.mutants.parts import totem
+from tests.mutants.registry import mutant
+
+from ordercast.contract import Action, Setup
+from ordercast.membership import Membership
+from ordercast.membership.automaton import Happening, State
+from ordercast.membership.ballot import Ballot
+from ordercast.membership.choose import NO_VIEW, Chooser, Row, Rows
+from ordercast.membership.evidence import Evidence
+from ordercast.membership.handover import Handover
+from ordercast.membership.packets import CommitToken, Got, Join
+from ordercast.membership.ringnumber import RingNumber
+from ordercast.membership.table import Table
+from ordercast.membership.waits import Patience
+from ordercast.protocols.totem.layer import RingLayer
+from ordercast.protocols.totem.packets import Token
+from ordercast.stack import Stack
+from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds
+
+AREA = "choice of members"
+
+
+@mutant("members_one_way_hearing", "totem", AREA, "two count as linked if one of them hears the other")
+def members_one_way_hearing(setup: Setup) -> Stack:
+    class OneWay(Chooser):
+        __slots__ = ()
+
+        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+            both = {
+                q: replace(row, hears=row.hears | {p for p, r in rows.items() if q in r.hears}) if row.hears else row
+                for q, row in rows.items()
+            }
+            return super().__call__(both)
+
+    return totem(setup, chooser=OneWay)
+
+
+@mutant("members_rows_not_relayed", "totem", AREA, "a member tells only its own row")
+def members_rows_not_relayed(setup: Setup) -> Stack:
+    class Own(Table):
+        __slots__ = ()
+
+        def relayed(self, now: Nanoseconds, keep_ns: Nanoseconds) -> list[Row]:
+            return [self.own]
+
+    return totem(setup, table=Own)
+
+
+@mutant("members_work_is_no_evidence", "totem", AREA, "a view that works does not count as a link")
+def members_work_is_no_evidence(setup: Setup) -> Stack:
+    class Direct(Chooser):
+        __slots__ = ()
+
+        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+            self.direct = True
+            return super().__call__(rows)
+
+    return totem(setup, chooser=Direct)
+
+
+@mutant("members_no_preference", "totem", AREA, "of two cliques of one size the present view is not preferred")
+def members_no_preference(setup: Setup) -> Stack:
+    class Fickle(Chooser):
+        __slots__ = ()
+
+        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+            return super().__call__({q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
+
+    return totem(setup, chooser=Fickle)
+
+
+@mutant("members_no_probation", "totem", AREA, "a link that keeps breaking is believed at once")
+def members_no_probation(setup: Setup) -> Stack:
+    class Trusting(Evidence):
+        __slots__ = ()
+
+        def probation_ns(self, q: MemberId) -> Nanoseconds:
+            return 0
+
+    return totem(setup, evidence=Trusting)
+
+
+@mutant("members_strikes_outlive_a_life", "totem", AREA, "strikes are kept over a restart")
+def members_strikes_outlive_a_life(setup: Setup) -> Stack:
+    class Resents(Evidence):
+        __slots__ = ()
+
+        def learn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+            before = self.links.get(q)
+            news = super().learn(now, q, incarnation)
+            if news and before is not None:
+                self.links[q].strikes = before.strikes
+            return news
+
+    return totem(setup, evidence=Resents)
+
+
+@mutant("members_earlier_life_counts", "totem", AREA, "packets of an earlier incarnation count as life")
+def members_earlier_life_counts(setup: Setup) -> Stack:
+    class AnyLife(Evidence):
+        __slots__ = ()
+
+        def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
+            return False
+
+    return totem(setup, evidence=AnyLife)
+
+
+@mutant("members_silence_ignored", "totem", AREA, "who was heard once is heard for ever")
+def members_silence_ignored(setup: Setup) -> Stack:
+    class Loyal(Evidence):
+        __slots__ = ()
+
+        def recompute(self, now: Nanoseconds, gone: Any = ()) -> list[MemberId]:
+            self.hear_ns = 2**62
+            return super().recompute(now, gone)
+
+    return totem(setup, evidence=Loyal)
+
+
+@mutant("members_no_waits", "totem", AREA, "nobody waits for unknown links, nor for rows to rest")
+def members_no_waits(setup: Setup) -> Stack:
+    class Hasty(Patience):
+        __slots__ = ()
+
+        def too_early(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> bool:
+            return False
+
+    return totem(setup, patience=Hasty)
+
+
+@mutant("members_commit_teaches_nothing", "totem", AREA, "after an install rows that show the old view are believed")
+def members_commit_teaches_nothing(setup: Setup) -> Stack:
+    class Forgets(Membership):
+        def _rows(self) -> dict[MemberId, Row]:
+            return dict(self.sight.table.rows)
+
+    return totem(setup, membership=Forgets)
+
+
+@mutant("members_any_join_gathers", "totem", AREA, "a Join from outside breaks a working view")
+def members_any_join_gathers(setup: Setup) -> Stack:
+    class Nervous(Membership):
+        def _join_outside_gather(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
+            if self.state is State.OPERATIONAL and q not in self.members:
+                self._gather(now, Happening.CHOICE, Cause("join", q))
+            else:
+                super()._join_outside_gather(now, q, join)
+
+    return totem(setup, membership=Nervous)
+
+
+@mutant("members_joins_of_ours_ignored", "totem", AREA, "a member of my view that gathers moves me only by token loss")
+def members_joins_of_ours_ignored(setup: Setup) -> Stack:
+    class Deaf(Membership):
+        def _join_outside_gather(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
+            return
+
+    return totem(setup, membership=Deaf)
+
+
+@mutant("members_moved_on_still_counted", "totem", AREA, "a member that went on to a newer view still counts as mine")
+def members_moved_on_still_counted(setup: Setup) -> Stack:
+    class Clings(Membership):
+        def _depart(self, now: Nanoseconds, q: MemberId, what: str) -> None:
+            return
+
+    return totem(setup, membership=Clings)
+
+
+@mutant("members_token_never_by_multicast", "totem", AREA, "a token that does not arrive is repeated by unicast only")
+def members_token_never_by_multicast(setup: Setup) -> Stack:
+    class Stubborn(Handover):
+        __slots__ = ()
+
+        def repeat(self, now: Nanoseconds) -> list[Action]:
+            self.repetitions = -1
+            return super().repeat(now)
+
+    return totem(setup, handover=Stubborn)
+
+
+@mutant("members_token_never_repeated", "totem", AREA, "a token that does not arrive is not repeated")
+def members_token_never_repeated(setup: Setup) -> Stack:
+    class Once(Handover):
+        __slots__ = ()
+
+        def repeat(self, now: Nanoseconds) -> list[Action]:
+            return []
+
+    return totem(setup, handover=Once)
+
+
+@mutant("members_lost_token_blames_nobody", "totem", AREA, "a link that passes everything but tokens is never struck")
+def members_lost_token_blames_nobody(setup: Setup) -> Stack:
+    class Kind(Handover):
+        __slots__ = ()
+
+        def judge(self, q: MemberId, got: Got | None) -> bool:
+            return False
+
+    return totem(setup, handover=Kind)
+
+
+@mutant("members_stuck_receiver_ignored", "totem", AREA, "a member that keeps the mark down for ever is left in")
+def members_stuck_receiver_ignored(setup: Setup) -> Stack:
+    class Patient(RingLayer):
+        def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
+            return []
+
+    return totem(setup, layer=Patient)
+
+
+@mutant("members_no_contradiction", "totem", AREA, "who is said to be gone does not contradict")
+def members_no_contradiction(setup: Setup) -> Stack:
+    class Meek(Table):
+        __slots__ = ()
+
+        def _contradict(self, now: Nanoseconds, row: Row) -> bool:
+            return False
+
+    return totem(setup, table=Meek)
+
+
+@mutant("members_own_pause_unnoticed", "totem", AREA, "after an own pause all others count as silent")
+def members_own_pause_unnoticed(setup: Setup) -> Stack:
+    class Unaware(Membership):
+        def _begin(self, now: Nanoseconds, late: Nanoseconds) -> None:
+            super()._begin(now, 2**62)
+
+    return totem(setup, membership=Unaware)
+
+
+@mutant("members_one_agrees_for_all", "totem", AREA, "a view is committed though not all have proposed it")
+def members_one_agrees_for_all(setup: Setup) -> Stack:
+    class Bold(Ballot):
+        __slots__ = ()
+
+        def mine_to_commit(self) -> bool:
+            return bool(self.proposal) and self.proposal[0] == self.me
+
+    return totem(setup, ballot=Bold)
+
+
+@mutant("members_any_set_accepted", "totem", AREA, "a commit token for another set than my proposal is accepted")
+def members_any_set_accepted(setup: Setup) -> Stack:
+    class Agrees(Membership):
+        def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:
+            if self.state is State.GATHER and token.to == self.me and self.me in token.members:
+                self.ballot.proposal = token.members
+            super()._on_commit_token(now, token)
+
+    return totem(setup, membership=Agrees)
+
+
+@mutant("members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted")
+def members_old_commit_accepted(setup: Setup) -> Stack:
+    class Old(Membership):
+        def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:
+            used, self.number.used = self.number.used, 0
+            super()._on_commit_token(now, token)
+            self.number.used = max(used, self.number.used)
+
+    return totem(setup, membership=Old)
+
+
+@mutant("members_restart_reuses_numbers", "totem", AREA, "a restarted member begins with ring number 0 again")
+def members_restart_reuses_numbers(setup: Setup) -> Stack:
+    class Reuses(RingNumber):
+        __slots__ = ()
+
+        def start(self, first: int, stored: Mapping[str, tuple[int, bytes]]) -> None:
+            self.stored = self.used = 0
+
+    return totem(setup, number=Reuses)
+
+
+@mutant("members_ring_numbers_wrap", "totem", AREA, "ring numbers are kept in 31 bits")
+def members_ring_numbers_wrap(setup: Setup) -> Stack:
+    class Wraps(RingNumber):
+        __slots__ = ()
+
+        def next(self) -> int:
+            return super().next() % 2**31
+
+    return totem(setup, number=Wraps)
+
+
+@mutant("members_number_not_raised", "totem", AREA, "two attempts use the same ring number")
+def members_number_not_raised(setup: Setup) -> Stack:
+    class Same(RingNumber):
+        __slots__ = ()
+
+        def next(self) -> int:
+            return self.used + 4
+
+    return totem(setup, number=Same)
+
+
+@mutant("members_left_out_not_taken_back", "totem", AREA, "a member outside is never taken in while the view works")
+def members_left_out_not_taken_back(setup: Setup) -> Stack:
+    class Closed(Membership):
+        def _stay_or_go(self, now: Nanoseconds) -> None:
+            chosen = self.chooser(self._rows())
+            if not set(chosen) > set(self.members):
+                super()._stay_or_go(now)
+
+    return totem(setup, membership=Closed)
+
+
+@mutant("members_installed_view_forgotten", "totem", AREA, "the old view is not named on the commit entry of a merge")
+def members_installed_view_forgotten(setup: Setup) -> Stack:
+    class Shifted(Membership):
+        def installed(self, now: Nanoseconds) -> list[Action]:
+            out = super().installed(now)
+            self.members = tuple(m for m in self.members if m != max(self.members)) or self.members
+            return out
+
+    return totem(setup, membership=Shifted)

@@ -20,8 +20,18 @@ from ordercast.swarm.runner import Runner
 from ordercast.swarm.task import WORK_SHRINK
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")
-LIMIT_S = 900.0
+KILLERS = Path(__file__).with_name("killers.toml")
+LIMIT_S = 7200.0
 DETERMINISM_SEEDS = 20
+
+
+def write_killers(killed: dict[str, tuple[int, str]]) -> None:
+    """The seeds that tests run again; those of mutants not hunted now stay."""
+    table: dict[str, int] = tomllib.loads(KILLERS.read_text(encoding="utf-8")) if KILLERS.exists() else {}
+    table |= {name: seed for name, (seed, promise) in killed.items() if seed >= 0 and promise != "S25"}
+    lines = [f"{name} = {seed}" for name, seed in sorted(table.items()) if name in MUTANTS]
+    head = "# The first seed that kills each mutant, as `python -m tests.mutants --write` found it."
+    KILLERS.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
 
 
 def reasons() -> dict[str, str]:
@@ -35,6 +45,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="mutants; all when none are named")
     parser.add_argument("--seeds", default="0:200")
     parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--write", action="store_true", help="keep the killing seeds in killers.toml")
     parser.add_argument("--shrink", action="store_true", help="make each killing run small and print it")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in MUTANTS]
@@ -46,6 +57,8 @@ def main() -> int:
     killed, alive = hunt_all(names, range(first, last), arguments.jobs)
     if arguments.shrink:
         shrink_all(killed, arguments.jobs)
+    if arguments.write:
+        write_killers(killed)
     known = reasons()
     unexplained = [name for name in alive if name not in known]
     for name in alive:

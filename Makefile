@@ -3,7 +3,8 @@
 # make test      all tests
 # make lint      style, types, pages that are out of date
 # make bench     figures of this machine
-# make campaign  a thousand random groups with random faults, judged
+# make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
+# make mutants   known-bad variants of every protocol, each of which the swarm must find
 # make soak      ten minutes of crashes and pauses on real processes, verified
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -12,11 +13,12 @@ PY = .venv/bin/python
 ORDERCAST = .venv/bin/ordercast
 RUN = --protocol totem --members 4 --messages 4000 --rate 1000 --size 100 --kill 3@1.2 --restart 3@2 --trace full --out out/run --force
 BENCH = --protocol totem --members 4 --size 1000 --senders 4 --seconds 5
-CAMPAIGN = --seeds 0:1000 --out out/campaign --quiet
+CAMPAIGN = --seeds 0:20000 --minutes 120 --out out/campaign --summary docs/campaigns/latest.md --quiet
+MUTANTS = --seeds 0:200
 SOAK_SECONDS = 600
 TESTS = tests
 
-.PHONY: help setup run test lint bench campaign soak docs pins clean distclean
+.PHONY: help setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -44,6 +46,9 @@ bench: setup
 
 campaign: setup
 	$(ORDERCAST) swarm $(CAMPAIGN)
+
+mutants: setup
+	$(PY) -m tests.mutants $(MUTANTS)
 
 soak: setup
 	SOAK_SECONDS=$(SOAK_SECONDS) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

@@ -60,6 +60,7 @@ def test_planted_bugs_are_found_and_made_small(name: str, tmp_path: Path) -> Non
     assert judge(scenario, maker=MUTANTS[name].maker).first == failure.promise
     assert judge(scenario).ok, "the sound protocol survives it"
     assert "ordercast simulate --scenario" in (place / "failure.txt").read_text()
+    assert (place / "picture.svg").exists() == (failure.promise != "raises")
 
 
 def test_shrinking_asks_for_a_failure() -> None:

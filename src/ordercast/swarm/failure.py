@@ -1,7 +1,7 @@
 """A failure as a person wants it: what broke, the shrunk scenario, its events in order, a picture, and how to see it.
 
 Written into one directory: `scenario.toml` (what `ordercast simulate --scenario` replays), `failure.txt`, and
-`picture.svg` (members across, time downwards).
+`picture.svg` (a lane per member, the rows that show it marked).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ordercast.sim.scenario import Scenario
 from ordercast.swarm.judge import RAISES, Judgement, Maker, judge
 from ordercast.swarm.shrink import messages_of
 from ordercast.trace.schema import Kind, Row
+from ordercast.trace.spacetime import svg
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE
 from ordercast.version import __version__
@@ -51,7 +52,8 @@ def describe_failure(
     outcome = judgement.outcome
     messages = messages_of(judgement, scenario)
     text = _text(seed, promise, options, scenario, steps, runs, messages, judgement)
-    picture = _picture(outcome.trace) if outcome is not None else ""
+    marked = [row for found in judgement.breaks if found.promise == promise for row in found.example]
+    picture = svg(outcome.trace, marked=marked, title=f"seed {seed}: {promise}") if outcome is not None else ""
     return Failure(seed, promise, options, scenario.to_dict(), steps, runs, scenario.members, messages, text, picture)
 
 
@@ -135,7 +137,3 @@ def _what(row: Row) -> str:
         full = {name: size for name, size in (detail.get("queues") or {}).items() if size}
         return f"end, queues {full or 'empty'}" + (f", waits {detail['waits']}" if detail.get("waits") else "")
     return f"{word} {row.sender or ''} {detail.get('why', '')}".strip()
-
-
-def _picture(trace: Trace) -> str:
-    return ""

@@ -135,6 +135,7 @@ class World:
         self.timers: dict[tuple[int, str], tuple[int, int]] = {}
         self.disk: dict[int, int] = {}
         self.store_ns = 0
+        self.broken_disks: set[int] = set()
         self.paused: dict[int, list] = {}
         self.drop: Callable[[int, int, Packet, bool], bool] = lambda a, b, packet, unicast: False
         self.unreachable = False
@@ -212,7 +213,12 @@ class World:
             self.crash(owner.me)
 
     def stored(self, owner: Owner, store: Store) -> None:
-        if self.owners.get(owner.me) is owner:
+        if self.owners.get(owner.me) is not owner:
+            return
+        if owner.me in self.broken_disks:
+            why = "no space left"
+            self.do(owner, owner.carry(self.now, owner.m.store_failed(self.now, store.key, store.number, why)))
+        else:
             self.disk[owner.me] = max(store.number, self.disk.get(owner.me, 0))
             self.do(owner, owner.carry(self.now, owner.m.stored(self.now, store.key, store.number)))
 

@@ -9,7 +9,7 @@ from ordercast.membership.cause import tell, told
 from ordercast.membership.choose import NO_VIEW, Row
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import Got
-from ordercast.membership.ringnumber import RingNumber
+from ordercast.membership.ringnumber import RESERVE, RingNumber
 from ordercast.membership.timers import LOSS, REPEAT, Deadlines, Times
 from ordercast.membership.tuning import Tuning
 from ordercast.types import Cause, ViewId
@@ -147,31 +147,45 @@ def test_a_number_is_stored_before_it_is_used_and_raised_at_each_start():
     assert number.used == 44 and number.next() == 48
     number.see(100)
     assert number.next() == 104
-    assert number.need(104) == [Store("ring_seq", 104, b"")]
+    assert number.need(104) == [Store("ring_seq", 104 + RESERVE, b"")]
     assert number.need(104) == [], "under way"
-    number.answered(104)
+    number.answered(104 + RESERVE)
     assert number.need(104) == []
-    number.use(104)
+    assert number.use(104) == []
     assert number.used == 104 and number.next() == 108
 
 
-def test_a_store_that_came_too_late_serves_the_next_attempt():
-    number = RingNumber()
-    number.start(4, {})
-    assert number.need(number.next())
-    number.answered(8)  # long after the attempt was given up
-    assert number.next() == 8 and number.need(8) == []
+def test_most_views_wait_for_no_disk():
+    number, stores = RingNumber(), 0
+    number.start(0, {})
+    for _ in range(320):
+        for store in number.need(number.next()) + number.use(number.next()) if number.stored else number.need(4):
+            stores += 1
+            number.answered(store.number)
+    assert stores <= 320 // 16 + 2
 
 
 def test_a_failed_store_is_tried_again():
     number = RingNumber()
     number.start(4, {})
     number.need(8)
-    number.failed(8, "disk full")
-    assert number.error == "disk full"
-    assert number.need(8) == [Store("ring_seq", 8, b"")]
-    number.answered(8)
+    number.failed(8 + RESERVE, "disk full")
+    assert number.error == "disk full" and number.ill
+    assert number.need(8) == [Store("ring_seq", 8 + RESERVE, b"")]
+    number.answered(8 + RESERVE)
     assert number.error == ""
+
+
+def test_a_disk_that_fails_does_no_harm_while_numbers_are_in_reserve():
+    number = RingNumber()
+    number.start(4, {})
+    number.need(8)
+    number.answered(8 + RESERVE)
+    number.need(10_000)
+    number.failed(10_000 + RESERVE, "disk full")
+    assert number.error and not number.ill
+    number.see(10_000)
+    assert number.ill
 
 
 def test_the_clock_is_a_lower_bound_too():

@@ -124,7 +124,8 @@ class Moves:
 
     def _recompute(self, now: Nanoseconds) -> bool:
         """Bring the own row up to date.  True if it changed."""
-        changed = self.sight.recompute(now, self.view, self.state is State.OPERATIONAL, bool(self.number.error))
+        ill = self.state is State.GATHER and self.number.ill
+        changed = self.sight.recompute(now, self.view, self.state is State.OPERATIONAL, ill)
         self.voice.announce |= changed
         return changed
 
@@ -250,7 +251,7 @@ class Moves:
 
     def _propose(self, now: Nanoseconds) -> None:
         rows = self._rows()
-        proposal = () if self.number.error else self.chooser(rows)
+        proposal = () if self.number.ill else self.chooser(rows)
         if proposal != self.ballot.proposal:
             if proposal and self.patience.too_early(now, rows, proposal):
                 self._set(POLL, now + self.times.gap)
@@ -301,7 +302,7 @@ class Moves:
         if token is None or token.members != self.ballot.proposal or self.number.stored < token.ring_id.seq:
             return
         assert allowed(self.state, Happening.TOKEN_FIRST if token.hop else Happening.ALL_AGREED, State.COMMIT)
-        self.number.use(token.ring_id.seq)
+        self._out += self.number.use(token.ring_id.seq)
         self.state, self.pending = State.COMMIT, None
         self.new_ring, self.new_members, self.frozen = token.ring_id, token.members, True
         self.handover.new_ring()
@@ -363,6 +364,8 @@ class Moves:
 
     def _on_tick(self, now: Nanoseconds) -> None:
         self.sight.tick(now)
+        if self.number.error:
+            self._out += self.number.need(self.number.next()) or self.number.more()
         wait = self.times.join if self.state is State.GATHER else self.times.hello
         self._tick_at(now + wait - self.rng.randrange(wait // 8))  # so that members do not speak in step
         self.voice.announce = True
@@ -379,8 +382,6 @@ class Moves:
         return self._set(LOSS, heard + self.t_loss)
 
     def _on_consensus(self, now: Nanoseconds) -> None:
-        if self.number.error:
-            self._out += self.number.need(self.number.next())
         for q in self.ballot.dissenters():
             if self.sight.hears(q):
                 self._say(Note("refused_agreement", {"member": q}))

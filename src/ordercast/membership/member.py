@@ -48,6 +48,7 @@ class Membership(Moves):
         self.sight.start(now)
         self.patience.start(now)
         self.number.start(self.first_ring_seq, stored)
+        self._out += self.number.need(self.number.next())  # a disk that fails is found before anybody counts on us
         self._enter_gather(now)
         return self._end(now)
 
@@ -106,7 +107,7 @@ class Membership(Moves):
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
         self.paused = False
-        ill = bool(self.number.error)
+        ill = self.number.ill
         self.number.answered(number)
         if self.state is State.GATHER:
             if ill and self._recompute(now):

@@ -34,7 +34,7 @@ def status(m: Membership) -> dict[str, Any]:
 
 def words(m: Membership) -> str:
     """What this member waits for."""
-    if m.number.error:
+    if m.number.ill:
         return f"for its storage, which says: {m.number.error}"
     match m.state:
         case State.PARTED:

@@ -52,6 +52,7 @@ from ordercast.wire.train import CAR_BYTES, MARK, TRAIN_BYTES_MAX, Station, cut,
 
 PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
 INCARNATION_MAX = 2**63 - 1
+REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
 UNREAD_BYTES_MAX = 64 * 2**20
 
@@ -99,6 +100,7 @@ class Node:
         self._counter = 0  # datagrams of this life: the nonce of each
         self._out = bytearray()  # datagrams that will go out in one send
         self._timers: dict[str, Nanoseconds] = {}
+        self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
         self._handing_over = False
         self._unread_frames = self._unread_bytes = 0
@@ -328,7 +330,10 @@ class Node:
         self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
 
     def _unreachable(self, net: NetId, member: MemberId) -> None:
-        if self.running:
+        """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
+        now = _clock()
+        if self.running and now - self._refused.get(member, 0) >= REFUSED_NS:
+            self._refused[member] = now
             self._input(record.Unreachable, self.stack.unreachable, net, member)
 
     def _alarmed(self) -> None:

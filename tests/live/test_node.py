@@ -402,6 +402,7 @@ def test_a_dead_port_is_reported_and_costs_no_datagram() -> None:
             place.nodes[2].submit(Submission([b"call"]))
             await until(lambda: ("unreachable", 0, 3) in core.inputs)
             core.inputs.clear()
+            await asyncio.sleep(0.02)  # one report per 10 ms
         await until(lambda: place.heard(2).count(b"you?") == 3)
         node.submit(Submission([b"all"]))
         await until(lambda: b"all" in place.heard(2))

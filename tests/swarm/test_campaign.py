@@ -139,7 +139,7 @@ def test_interrupted_it_keeps_and_says_what_was_finished(tmp_path: Path) -> None
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
     )  # fmt: skip
     while not (out / ROWS).exists() or len((out / ROWS).read_bytes().splitlines()) < 3:
-        assert process.poll() is None
+        assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     told, said = process.communicate(timeout=60)

@@ -18,7 +18,7 @@ from ordercast.types import ViewKind
 from ordercast.verify.columns.model import Array, find_frames
 
 _MEMBERS_MAX = 1 << 16
-_LOGS = ("S2", "S17", "S18", "S19")
+_LOGS = ("S2", "S17", "S18")
 _VIEWS = ("S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13")
 
 
@@ -187,6 +187,11 @@ class Batch:
             if known.setdefault(run, what) != what or int(self.member[life]) not in of or not usual:
                 sure[run] = False
 
+    def unviewed(self) -> Array:
+        """No life has a view."""
+        _, cuts = self._of(Kind.VIEW)
+        return self._except(self.run[np.diff(cuts) > 0])
+
     def in_order(self) -> Array:
         """S14: originated without leaving any out."""
         first = self.c["counter"][self.originates]
@@ -243,6 +248,7 @@ def surely(columns: Columns, cuts: Sequence[int], headers: Sequence[Header], pro
         (("S15",), batch.fifo),
         (("S16",), batch.causal),
         (_VIEWS, batch.viewed),
+        (("S19",), lambda: batch.unviewed() | batch.viewed()),  # view by view: who delivers early has a hole later
         (("S14",), lambda: batch.viewed() & batch.in_order()),
         (("S3",), batch.submitted),
         (("S1",), batch.integrity),

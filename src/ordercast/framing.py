@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -122,28 +122,23 @@ class Outbox:
     def _spread(self, last: _Open | None, fresh: _Open, payloads: list[bytes], lengths: list[int]) -> None:
         """Over as many frames as it takes, beginning with what fits the last one; `fresh` is a new one's pattern."""
         limit, each, count = self._limit(fresh.groups), self.length_bytes, len(lengths)
-        ends = list(accumulate(lengths, initial=0))
-
-        def cost(k: int) -> int:
-            """Of all messages before the k-th."""
-            return ends[k] + each * k
-
+        fitting = _fitting(lengths, each)
         at = 0
         while at < count:
+            fits = 0
             if last is None:
                 last = _Open(fresh.counter and fresh.counter + at, fresh.service, fresh.groups, fresh.control)
                 if lengths[at] + each > limit:
-                    last.parts = -(-lengths[at] // (limit - each))
+                    last.parts, fits = -(-lengths[at] // (limit - each)), 1
                 self._frames.append(last)
                 self._count += last.parts
-                fits = 1
-            else:
-                fits = bisect_right(range(count + 1), cost(at) + limit - last.size, at, key=cost) - 1 - at
-                fits = min(fits, FRAME_MESSAGES_MAX - len(last.lengths))
+            if not fits:
+                fits = min(fitting(at, limit - last.size), FRAME_MESSAGES_MAX - len(last.lengths))
             end = at + fits
-            last.add(payloads[at:end], lengths[at:end], cost(end) - cost(at))
+            if fits:
+                last.add(payloads[at:end], lengths[at:end], sum(lengths[at:end]) + each * fits)
             at = end
-            if fits == 0 or last.parts > 1:
+            if at < count:
                 last = None
 
     def put_first(self, payload: bytes, service: int) -> None:
@@ -198,6 +193,18 @@ class Outbox:
             piece = payload[k * step : (k + 1) * step]
             self._fragments.append(Frame(me, inc, o.counter, 1, o.service, b"", piece, o.groups, k, o.parts, o.control))
         out.append(self._fragments.popleft())
+
+
+def _fitting(lengths: list[int], each: int) -> Callable[[int, int], int]:
+    """How many messages from the k-th on fit into so many bytes; `each` is what one costs beside its own."""
+    count, first = len(lengths), lengths[0]
+    if lengths.count(first) == count:
+        return lambda k, room: min(room // (first + each), count - k)
+    ends = list(accumulate(lengths, initial=0))
+    places = range(count + 1)
+    return lambda k, room: (
+        bisect_right(places, ends[k] + each * k + room, k, key=lambda j: ends[j] + each * j) - 1 - k
+    )
 
 
 class Inbox:

@@ -7,7 +7,6 @@ A message is the time it was due (CLOCK_MONOTONIC, shared by all processes of a 
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
 import json
 import os
@@ -21,7 +20,7 @@ import msgspec
 
 from ordercast import config as configuration
 from ordercast.errors import OrdercastError, Overloaded
-from ordercast.live import lifeline
+from ordercast.live import lifeline, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.echo import EchoMeter, table_bytes
 from ordercast.live.group import Group
@@ -70,6 +69,11 @@ class Load:
         self.window: list[tuple[int, float, float]] = []  # (delivered, user, system seconds) at both ends
         self.total: int | None = None  # all messages of all senders, once they are known
         self.done = asyncio.Event()
+        self.profiler: Any = None
+        if spec.profile:
+            import cProfile
+
+            self.profiler = cProfile.Profile()
 
     # ------------------------------------------------------------------------------------------------------- sending
 
@@ -87,14 +91,16 @@ class Load:
             self.pace.set(start)
 
     def _snapshot(self) -> None:
+        if self.profiler is not None:
+            (self.profiler.disable if self.window else self.profiler.enable)()
         used = os.times()
         self.window.append((self.delivered, used.user, used.system))
 
     def _fill(self) -> None:
         """Keep `ahead` messages on their way."""
         now, count = _clock(), self.spec.ahead - self.outstanding
-        if count <= 0 or now >= self.closes:
-            return
+        if 4 * count < self.spec.ahead or now >= self.closes:
+            return  # a quarter at a time
         pack, pad, first = _HEAD.pack, self.pad, self.sent
         if self.spec.size >= _HEAD.size:
             payloads = [pack(now, number) + pad for number in range(first, first + count)]
@@ -161,6 +167,8 @@ class Load:
     def result(self) -> dict[str, Any]:
         while len(self.window) < 2:
             self._snapshot()
+        if self.profiler is not None:
+            self.profiler.dump_stats(Path(self.spec.profile) / f"member-{self.group.me}.prof")
         (first, user0, system0), (last, user1, system1) = self.window
         latencies = sorted(self.latencies)
         return {
@@ -194,9 +202,7 @@ async def main(spec: Spec) -> None:
         reader = asyncio.create_task(load.read())
         while group.view is not None and len(group.view.members) < len(config.members):
             await asyncio.sleep(0.01)
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(100_000, 50, 50)
+        tuning.rarely_collect()
         say(ready=spec.me)
         async for line in commands:
             command = json.loads(line)
@@ -219,13 +225,8 @@ async def main(spec: Spec) -> None:
 
 if __name__ == "__main__":
     lifeline.hold()
-    spec = msgspec.json.decode(sys.argv[1], type=Spec)
+    tuning.keep_memory()
     try:
-        if spec.profile:
-            import cProfile
-
-            cProfile.run("asyncio.run(main(spec))", str(Path(spec.profile) / f"member-{spec.me}.prof"))
-        else:
-            asyncio.run(main(spec))
+        asyncio.run(main(msgspec.json.decode(sys.argv[1], type=Spec)))
     except OrdercastError as why:
         sys.exit(f"ordercast: {why}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gc
 import json
 import os
 import signal
@@ -25,7 +24,7 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import GroupView
 from ordercast.errors import Closed, OrdercastError, Overloaded
-from ordercast.live import build
+from ordercast.live import build, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
 from ordercast.live.group import Group
@@ -36,7 +35,6 @@ from ordercast.workload.payload import matches, payload
 
 PROGRESS_SECONDS = 0.1
 FRAMES_AHEAD = 4  # of a workload without a rate: how much of it may be on its way, in frames
-GC_THRESHOLD = (100_000, 50, 50)  # frames come and go by reference counts; little is left for the collector
 _clock = time.monotonic_ns
 
 
@@ -87,8 +85,7 @@ class Process:
             waiting = asyncio.ensure_future(self.group.in_view())
             await self._until_stopped(waiting)
             if waiting.done():
-                gc.freeze()
-                gc.set_threshold(*GC_THRESHOLD)
+                tuning.rarely_collect()
                 await (self._work(self.work) if self.work is not None else self._talk())
             waiting.cancel()
         finally:
@@ -288,6 +285,8 @@ def describe(event: Batch | View | GroupView) -> dict[str, Any]:
 
 
 def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:
+    tuning.keep_memory()
+
     async def run() -> int:
         return await Process(config, me, work).run()
 

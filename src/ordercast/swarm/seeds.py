@@ -89,7 +89,7 @@ class _Expansion:
         on, off, left_out = self.families()
         if PERMANENT in on:
             on = (PERMANENT,)
-        n = self.members(2 if PERMANENT in on else 1)
+        n = self.members(*((2, 9) if PERMANENT in on else (1, 16)))
         ids = tuple(range(1, n + 1))
         scale = self.draw("timeouts").choice(SCALES)
         timeout = TIMEOUT_MS * scale
@@ -146,7 +146,7 @@ class _Expansion:
         whole = draw.random()
         if PERMANENT in able:
             able.remove(PERMANENT)
-            if draw.random() < 0.06:
+            if draw.random() < 0.12:
                 return (PERMANENT,), tuple(able), left_out
         if whole < 0.05:
             on = able
@@ -156,9 +156,9 @@ class _Expansion:
             on = [family for family in able if draw.random() < 0.5]
         return tuple(on), tuple(family for family in able if family not in on), left_out
 
-    def members(self, least: int) -> int:
+    def members(self, least: int, most: int) -> int:
         draw = self.draw("members")
-        sizes = [n for n in _SIZES_OF_GROUPS if n >= least]
+        sizes = [n for n in _SIZES_OF_GROUPS if least <= n <= most]
         return draw.choices(sizes, [_SIZES_OF_GROUPS[n] for n in sizes])[0]
 
     def load(self, ids: tuple[int, ...], timeout: float, heal: float) -> tuple[str, tuple[int, ...], int, Load]:

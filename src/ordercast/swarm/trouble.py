@@ -150,19 +150,27 @@ def _cut(g: Ground) -> f.AnyFault:
 
 
 def permanent(g: Ground) -> list[f.AnyFault]:
-    """A lopsided cut from some moment on, for ever."""
-    at = round(g.warm_ms, 1)
-    shape = g.random.choice(("pair", "pair", "isolate", "bridge", "ring"))
-    if shape == "pair":
-        a, b = g.random.sample(g.ids, 2)
-        cast = g.random.choice(("any", "any", "unicast", "multicast"))
-        return [f.Cut(pairs=(g.random.choice((f"{a}>{b}", f"{a}-{b}")),), cast=cast, at_ms=at, lasting=True)]
+    """A lopsided cut from some moment on, for ever: of a pair, around one member, a bridge, a ring of majorities; of
+    everything, of one kind of cast, of one type of packet; steady, or coming and going."""
+    lasting: dict[str, object] = {"at_ms": round(g.warm_ms, 1), "lasting": True}
+    shape = g.random.choice(("pair", "cast", "typed", "flapping", "isolate", "bridge", "ring"))
+    if shape == "bridge":
+        return [f.Partition(shape="bridge", member=g.member(), **lasting)]  # type: ignore[arg-type]
+    if shape == "ring":
+        return [f.Partition(shape="ring", **lasting)]  # type: ignore[arg-type]
     if shape == "isolate":
         one_way = g.random.choice(("in", "out"))
-        return [f.Partition(shape="isolate", member=g.member(), one_way=one_way, at_ms=at, lasting=True)]
-    if shape == "bridge":
-        return [f.Partition(shape="bridge", member=g.member(), at_ms=at, lasting=True)]
-    return [f.Partition(shape="ring", at_ms=at, lasting=True)]
+        return [f.Partition(shape="isolate", member=g.member(), one_way=one_way, **lasting)]  # type: ignore[arg-type]
+    a, b = g.random.sample(g.ids, 2)
+    lasting["pairs"] = (g.random.choice((f"{a}>{b}", f"{a}-{b}")),)
+    if shape == "cast":
+        lasting["cast"] = g.random.choice(("unicast", "multicast"))
+    elif shape == "typed":
+        lasting["packets"] = (g.random.choice(g.packets),)
+    elif shape == "flapping":
+        length = short(g.strength(0.3, 4) * g.timeout_ms)
+        lasting |= {"down_ms": length, "up_ms": length}
+    return [f.Cut(**lasting)]  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------------------------------------------------- process

@@ -126,11 +126,12 @@ def _permanent(run: Run, stable: Stability) -> Finding | None:
 
 
 def _lasting(run: Run) -> Finding:
-    """Nothing ever heals: one lasting fault of links, alone.  Two views per member in four times the bound, then none.
+    """Nothing ever heals: one lasting fault of links, alone.  Two views per member in four times the bound, then none;
+    if it comes and goes, or is of some packets only, as many as the probations allow.
 
     Judged from one view of everybody on; the fault's row says the delay of a hop.
     """
-    faults = [row for row in run.world if row.kind == Kind.FAULT and _plain_and_lasting(row)]
+    faults = [row for row in run.world if row.kind == Kind.FAULT and _sets_in_for_good(row)]
     if len(faults) != 1:
         return DISTURBED
     onset, delay = faults[0].time_ns, int((faults[0].detail or {}).get("delay_ns", run.header.timeout_ns))
@@ -146,8 +147,14 @@ def _lasting(run: Run) -> Finding:
     settled = onset + 4 * bound_of(run, stable)
     if run.end_ns <= settled:
         return cannot_judge("the run ended before views had to settle")
+    most = flapping_views(run.header, faults, run.end_ns - onset)
     for life in run.lives:
         views = [row for row in regular_views(life) if row.time_ns > onset]
+        if most:
+            if len(views) > most:
+                what = f"member {life.member} installed {len(views)} views under one lasting fault, {most} are allowed"
+                return unless_noted(run, broken(what, [faults[0], *views[:4]]))
+            continue
         late = [row for row in views if row.time_ns > settled]
         if len(views) - len(late) > 2 or late:
             what = (
@@ -157,11 +164,9 @@ def _lasting(run: Run) -> Finding:
     return holds(len(run.lives))
 
 
-def _plain_and_lasting(row: Row) -> bool:
+def _sets_in_for_good(row: Row) -> bool:
     detail = row.detail or {}
-    fields = detail.get("fields", {})
-    flaps = fields.get("up_ms") or fields.get("down_ms") or fields.get("packets")
-    return bool(detail.get("state") == "on" and fields.get("lasting") and not flaps)
+    return bool(detail.get("state") == "on" and detail.get("fields", {}).get("lasting"))
 
 
 def l8(run: Run) -> Finding:

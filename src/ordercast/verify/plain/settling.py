@@ -144,23 +144,16 @@ def _lasting(run: Run) -> Finding:
     _, view, why = common_view(run, stable, onset)
     if why or view is None:
         return cannot_judge(f"when the lasting fault set in, {why or 'nobody had a view'}")
-    settled = onset + 4 * bound_of(run, stable)
-    if run.end_ns <= settled:
-        return cannot_judge("the run ended before views had to settle")
+    after = {life: [row for row in regular_views(life) if row.time_ns > onset] for life in run.lives}
     most = flapping_views(run.header, faults, run.end_ns - onset)
-    for life in run.lives:
-        views = [row for row in regular_views(life) if row.time_ns > onset]
-        if most:
-            if len(views) > most:
-                what = f"member {life.member} installed {len(views)} views under one lasting fault, {most} are allowed"
-                return unless_noted(run, broken(what, [faults[0], *views[:4]]))
-            continue
+    settled = run.end_ns if most else onset + 4 * bound_of(run, stable)
+    if run.end_ns < settled:
+        return cannot_judge("the run ended before views had to settle")
+    for life, views in after.items():
         late = [row for row in views if row.time_ns > settled]
-        if len(views) - len(late) > 2 or late:
-            what = (
-                f"member {life.member} installed {len(views)} views under one permanent fault, {len(late)} of them late"
-            )
-            return unless_noted(run, broken(what, [faults[0], *views[:4]]))
+        if len(views) - len(late) > (most or 2) or late:
+            what = f"member {life.member} installed {len(views)} views under a lasting fault, {len(late)} of them late"
+            return unless_noted(run, broken(f"{what}; {most or 2} are allowed", [faults[0], *views[:4]]))
     return holds(len(run.lives))
 
 

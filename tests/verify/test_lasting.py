@@ -1,0 +1,58 @@
+"""Under one fault of links that never heals views settle: few at its onset, then none."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ordercast.sim.faults import AnyFault, Cut
+from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.world import run
+from ordercast.trace.schema import Kind
+from ordercast.trace.trace import Trace
+from ordercast.verify import BROKEN, CANNOT_JUDGE, HOLDS, check
+from ordercast.verify.columns import check_trace
+
+
+def trace_of(fault: AnyFault, limit_ms: float = 2000.0) -> Trace:
+    load = Load(rate=50.0)
+    scenario = Scenario(protocol="totem", members=4, messages=200, load=load, faults=(fault,), limit_ms=limit_ms)
+    return run(scenario, level="full").trace
+
+
+def state(trace: Trace) -> str:
+    (plain,), (columns,) = check(trace, ["L2"]), check_trace(trace, ["L2"])
+    assert plain.state == columns.state and plain.text == columns.text
+    return plain.state
+
+
+def with_more_views(trace: Trace, count: int, after_ms: float) -> Trace:
+    """Member 1 installs `count` further views."""
+    mine = [row for row in trace.rows if row.member == 1]
+    last = [row for row in mine if row.kind == Kind.VIEW][-1]
+    more = [
+        replace(last, index=mine[-1].index + k, time_ns=int(after_ms * 1e6) + k, view_seq=(last.view_seq or 0) + 4 * k)
+        for k in range(1, count + 1)
+    ]
+    return Trace(trace.header, [*trace.rows, *more])
+
+
+def test_a_lasting_cut_costs_few_views_and_then_none() -> None:
+    trace = trace_of(Cut(pairs=("1>2",), at_ms=200.0, lasting=True))
+    assert state(trace) == HOLDS
+    assert state(with_more_views(trace, 1, 1900.0)) == BROKEN  # late
+    assert state(with_more_views(trace, 3, 210.0)) == BROKEN  # too many
+
+
+def test_a_flapping_one_costs_no_more_than_its_probations() -> None:
+    trace = trace_of(Cut(pairs=("1-2",), at_ms=200.0, down_ms=60.0, up_ms=60.0, lasting=True))
+    assert state(trace) == HOLDS
+    assert state(with_more_views(trace, 30, 1000.0)) == BROKEN
+
+
+def test_not_judged_before_the_bound_nor_beside_other_faults() -> None:
+    cut = Cut(pairs=("1>2",), at_ms=200.0, lasting=True)
+    assert state(trace_of(cut, limit_ms=260.0)) == CANNOT_JUDGE
+    trace = trace_of(cut)
+    last = [row for row in trace.rows if row.member == 0][-1]
+    crash = replace(last, kind=int(Kind.CRASH), sender=3, sender_incarnation=1, index=last.index + 1, detail=None)
+    assert state(Trace(trace.header, [*trace.rows, crash])) == CANNOT_JUDGE

@@ -1,6 +1,6 @@
 """How long a group is silent after one of its members is killed or stopped, and how soon that one is back.
 
-    python benchmarks/crash_recovery.py [--kills 10] [--pauses 3] [--rate 2000] [--size 1000] [--out FILE]
+    python benchmarks/crash_recovery.py [--kills 10] [--pauses 3] [--rate 2000] [--size 1000] [--option crash_hint=false]
 
 One `ordercast run` under load: members are killed with SIGKILL and started again one after the other, then stopped
 for a second with SIGSTOP.  Times are read from the traces: from the crash (or stop) to the first delivery of each
@@ -77,6 +77,7 @@ def main() -> None:
     options.add_argument("--rate", type=int, default=2000)
     options.add_argument("--size", type=int, default=1000)
     options.add_argument("--protocol", default="totem")
+    options.add_argument("--option", action="append", default=[], help="KEY=VALUE of the protocol: crash_hint=false")
     options.add_argument("--out", type=Path)
     asked = options.parse_args()
     words, seconds = plan(asked.kills, asked.pauses)
@@ -84,6 +85,8 @@ def main() -> None:
         command = [sys.executable, "-m", "ordercast", "run", "--protocol", asked.protocol, "--members", str(MEMBERS)]
         command += ["--rate", str(asked.rate), "--messages", str(int(asked.rate * (seconds + 1))), "--json"]
         command += ["--size", str(asked.size), "--out", f"{base}/o", "--verify", "plain", *words]
+        for pair in asked.option:
+            command += ["--option", pair]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not done.stdout:
             sys.exit(done.stderr.strip())
@@ -102,6 +105,7 @@ def main() -> None:
         "date": datetime.date.today().isoformat(),
         "machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version()},
         "protocol": asked.protocol,
+        "options": asked.option,
         "members": MEMBERS,
         "rate": asked.rate,
         "size": asked.size,

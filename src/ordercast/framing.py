@@ -109,7 +109,7 @@ class Outbox:
             and len(last.lengths) + count <= FRAME_MESSAGES_MAX
         ):
             last.add(payloads, lengths, cost)
-        else:
+        elif count:
             self._spread(last, _Open(first, service, groups, control), payloads, lengths)
         self.bytes += size
         if not control:

@@ -14,8 +14,10 @@ from ordercast.cli.common import (
     emit,
     json_option,
     members_option,
+    option_option,
     progress,
     protocol_option,
+    protocol_options,
     service_option,
     size_option,
 )
@@ -51,6 +53,7 @@ def _lines(figures: dict[str, Any]) -> str:
 @service_option
 @click.option("--config", type=click.Path(path_type=Path), default=None, help="A group.toml that says the rest.")
 @click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
+@option_option
 @click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
 @json_option
 def command(
@@ -63,6 +66,7 @@ def command(
     service: str | None,
     config: Path | None,
     mode: str,
+    options: tuple[str, ...],
     mtu: int | None,
     as_json: bool,
 ) -> int:
@@ -92,6 +96,7 @@ def command(
         service=service or "",
         mode=mode,
         mtu=mtu or 0,
+        options=protocol_options(options, protocol),
     )
     with progress(f"{protocol}: {members} members, {seconds:g} s"):
         figures = bench(plan, given)

@@ -194,9 +194,36 @@ service_option = click.option(
     default=None,
     help="What is promised of a message; by default what the protocol is for.",
 )
+option_option = click.option(
+    "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the protocol, as crash_hint=false."
+)
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Directory for traces and reports."
 )
+
+def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
+    """What --option said, checked against the protocol."""
+    import tomllib
+
+    import msgspec
+
+    from ordercast import registry
+
+    kind = registry.get(protocol).options
+    given: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or key not in kind.__struct_fields__:
+            known = ", ".join(kind.__struct_fields__) or "none"
+            raise UsageError(f"--option {short(pair)}: expected KEY=VALUE with an option of {protocol}: {known}")
+        try:
+            given[key] = tomllib.loads(f"value = {text}")["value"]
+            msgspec.convert(given, kind)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as why:
+            words = str(why).replace("`", "").split(" - at")[0]
+            raise UsageError(f"--option {short(pair)}: {words[:1].lower()}{words[1:]}") from None
+    return given
+
 
 # ----------------------------------------------------------------------------------------------------------- output
 

@@ -18,10 +18,12 @@ from ordercast.cli.common import (
     json_option,
     members_option,
     messages_option,
+    option_option,
     out_option,
     output_directory,
     progress,
     protocol_option,
+    protocol_options,
     service_option,
     size_option,
 )
@@ -63,6 +65,7 @@ class At(click.ParamType):
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
 @click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
+@option_option
 @click.option("--trace", "level", type=Choice("deliver", "full", "record"), default="deliver", show_default=True)
 @out_option
 @force_option
@@ -81,6 +84,7 @@ def command(
     pause: tuple[tuple[int, float], ...],
     resume: tuple[tuple[int, float], ...],
     mode: str,
+    options: tuple[str, ...],
     level: str,
     out: Path | None,
     force: bool,
@@ -110,6 +114,7 @@ def command(
             faults=tuple(faults),
             mode=mode,
             level=level,
+            options=protocol_options(options, protocol),
         )
     )
     directory = output_directory(out or DEFAULT_OUT, force).resolve()

@@ -104,7 +104,9 @@ class RingLayer(Layer):
         return self._carry(now, self.membership.store_failed(now, key, number, why))
 
     def unreachable(self, now: Nanoseconds, net: NetId, member: MemberId) -> list[Action]:
-        return [] if self.parted else self._carry(now, self.membership.unreachable(now, member))
+        if self.parted or not self.options.crash_hint:
+            return []
+        return self._carry(now, self.membership.unreachable(now, member))
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if self.parted:

@@ -17,7 +17,7 @@ import pytest
 from stages import all_stages, make_data
 
 HERE = Path(__file__).parent
-pytestmark = pytest.mark.timeout(600)  # three starts of Spark, perhaps on a busy machine
+pytestmark = pytest.mark.timeout(1200)  # three starts of Spark, perhaps on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def elsewhere(master: str, data: Path, out: Path) -> dict[str, Any]:
     env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, sys.path)]))
     done = subprocess.run(
         [sys.executable, str(HERE / "stages.py"), master, str(data), str(out)],
-        env=env, capture_output=True, text=True, timeout=580, check=False,
+        env=env, capture_output=True, text=True, timeout=1100, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(out.read_text())

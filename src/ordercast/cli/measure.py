@@ -15,7 +15,7 @@ from ordercast.errors import TraceError, UsageError
 if TYPE_CHECKING:
     from ordercast.pipeline.report import Tables
 
-SMALL_BYTES = 64 << 20  # below this, compiling Spark's plans costs more than running them
+SMALL_BYTES = 64 << 20  # of traces whose samples are few
 SHOWN = ("submit", "originate", "standstill")
 
 
@@ -40,9 +40,7 @@ def collect(
     else:
         from ordercast.pipeline import measure
 
-        spark = open_session(master, conf, shown)
-        if sum(unit.bytes for unit in units) < SMALL_BYTES:
-            spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        spark = open_session(master, conf, shown, small=sum(unit.bytes for unit in units) < SMALL_BYTES)
         shown.say(f"measuring {len(units)} files ...")
         measures = measure.tables_of(measure.samples(spark, units, tasks))
         tables = measure.collect(measures, bad=bad)

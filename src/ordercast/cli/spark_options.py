@@ -39,9 +39,15 @@ def spark_options(command: Command) -> Command:
     )(command)
 
 
-def open_session(master: str | None, conf: tuple[tuple[str, str], ...], shown: Progress) -> SparkSession:
-    """The session, with a word on stderr while it starts."""
+def open_session(
+    master: str | None, conf: tuple[tuple[str, str], ...], shown: Progress, *, small: bool = False
+) -> SparkSession:
+    """The session, with a word on stderr while it starts.
+
+    `small`: few rows will pass through Spark itself, so compiling its plans would cost more than running them.
+    """
     from ordercast.pipeline.session import session
 
     shown.say("starting Spark ...")
-    return session(master, dict(conf))
+    settings = {"spark.sql.codegen.wholeStage": "false"} if small else {}
+    return session(master, settings | dict(conf))

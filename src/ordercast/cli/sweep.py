@@ -82,7 +82,7 @@ def command(
             shown.label = "sweep"
             table = stage.sweep_here(experiment, out, options=options, retry=retry, watch=watch)
         else:
-            spark = open_session(master, conf, shown)
+            spark = open_session(master, conf, shown, small=True)
             shown.say("sweep")
             table = stage.sweep(spark, experiment, out, options=options, tasks=tasks, retry=retry, watch=watch)
     result = summary(table, out)

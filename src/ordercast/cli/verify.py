@@ -82,7 +82,7 @@ def command(
                 stage.write_rows(rows, out)
         else:
             units = find(paths)  # what a person got wrong is said before Spark starts
-            spark = open_session(master, conf, shown)
+            spark = open_session(master, conf, shown, small=True)
             shown.say(f"verifying {len(units)} files ...")
             verdicts = stage.verify_units(spark, units, promises, tasks)
             if out is not None:

@@ -40,7 +40,14 @@ SCHEMA = (
     "name string, a bigint, b bigint, value bigint, weight bigint, facts string"
 )
 SAMPLE, PAIR, NOTE, RUN, BAD = "sample", "pair", "note", "run", "unreadable"
-LATENCIES = ("submit", "originate", "standstill")
+ORDER: dict[str, tuple[str, ...]] = {  # of the tables' rows, once they are collected
+    "runs": ("run", "path"),
+    "throughput": (*KEYS, "rate"),
+    "latency": (*KEYS, "rate", "name"),
+    "histogram": (*KEYS, "name", "bucket"),
+    "skew_free": (*KEYS, "method"),
+    "notes": ("protocol", "name"),
+}
 
 
 class Measures(msgspec.Struct):
@@ -93,7 +100,7 @@ def tables_of(long: DataFrame) -> Measures:
 
 
 def percentiles(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Count, sum, mean and exact percentiles of `value` with `weight`, per keys; sorted by them.
+    """Count, sum, mean and exact percentiles of `value` with `weight`, per keys.
 
     The values of a group are put in order once and their weights summed up along it, so that no group has to fit into
     memory; the value at a percentile is the smallest that at least so many are not above.
@@ -116,7 +123,7 @@ def percentiles(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     )
     mean = (F.col("sum").cast("double") / F.col("count")).alias("mean")
     names = ["min", *map(_percent_name, PERCENTS), "max"]
-    return aggregated.select(*keys, "count", "sum", mean, *names).orderBy(*keys)
+    return aggregated.select(*keys, "count", "sum", mean, *names)
 
 
 def _at_percent(percent: float) -> Any:
@@ -134,12 +141,7 @@ def _histogram(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     keys = [*KEYS, "name", "a"]
-    return (
-        frame.groupBy(*keys)
-        .agg(F.sum("weight").alias("messages"))
-        .withColumnRenamed("a", "bucket")
-        .orderBy(*KEYS, "name", "bucket")
-    )
+    return frame.groupBy(*keys).agg(F.sum("weight").alias("messages")).withColumnRenamed("a", "bucket")
 
 
 def _skew_free(frame: DataFrame) -> DataFrame:
@@ -151,7 +153,6 @@ def _skew_free(frame: DataFrame) -> DataFrame:
         frame.groupBy(*KEYS, "name")
         .agg(F.sum("weight").alias("messages"), (total / F.sum("weight") / 1000.0).alias("mean_ns"))
         .withColumnRenamed("name", "method")
-        .orderBy(*KEYS, "method")
     )
 
 
@@ -168,7 +169,7 @@ def _runs(frame: DataFrame) -> DataFrame:
     schema = ", ".join(f"{name} bigint" for name in FACTS)
     parsed = frame.withColumn("parsed", F.from_json("facts", schema))
     names = [F.col(f"parsed.{name}").alias(name) for name in FACTS]
-    return parsed.select("path", "run", *KEYS, "rate", *names).orderBy("run", "path")
+    return parsed.select("path", "run", *KEYS, "rate", *names)
 
 
 def _throughput(runs: DataFrame) -> DataFrame:
@@ -180,23 +181,19 @@ def _throughput(runs: DataFrame) -> DataFrame:
     per_member = total["delivered_bytes"] / F.col("members")
     wide = "decimal(38,0)"
     capacity = F.sum(F.col("capacity_bits").cast(wide) * F.col("span_ns").cast(wide)).cast("double")
-    return (
-        runs.groupBy(*KEYS, "rate")
-        .agg(
-            F.count("*").alias("runs"),
-            total["originated"].alias("messages"),
-            total["deliveries"].alias("deliveries"),
-            (total["originated"] / F.nullif(seconds, F.lit(0.0))).alias("messages_per_s"),
-            (total["originated"] / F.nullif(total["frames"], F.lit(0))).alias("messages_per_frame"),
-            (total["transmitted"] / F.nullif(total["originated"], F.lit(0))).alias("datagrams_per_message"),
-            (total["transmitted_bytes"] / F.nullif(total["deliveries"], F.lit(0))).alias("bytes_per_delivery"),
-            (per_member / F.nullif(total["transmitted_bytes"], F.lit(0))).alias("useful_share"),
-            (per_member * 8e9 / F.nullif(capacity, F.lit(0.0))).alias("utilisation"),
-            total["retransmitted"].alias("retransmitted"),
-            total["view_changes"].alias("view_changes"),
-            total["refused"].alias("refused"),
-        )
-        .orderBy(*KEYS)
+    return runs.groupBy(*KEYS, "rate").agg(
+        F.count("*").alias("runs"),
+        total["originated"].alias("messages"),
+        total["deliveries"].alias("deliveries"),
+        (total["originated"] / F.nullif(seconds, F.lit(0.0))).alias("messages_per_s"),
+        (total["originated"] / F.nullif(total["frames"], F.lit(0))).alias("messages_per_frame"),
+        (total["transmitted"] / F.nullif(total["originated"], F.lit(0))).alias("datagrams_per_message"),
+        (total["transmitted_bytes"] / F.nullif(total["deliveries"], F.lit(0))).alias("bytes_per_delivery"),
+        (per_member / F.nullif(total["transmitted_bytes"], F.lit(0))).alias("useful_share"),
+        (per_member * 8e9 / F.nullif(capacity, F.lit(0.0))).alias("utilisation"),
+        total["retransmitted"].alias("retransmitted"),
+        total["view_changes"].alias("view_changes"),
+        total["refused"].alias("refused"),
     )
 
 
@@ -210,36 +207,49 @@ class _Measure:
 
 
 def measure_unit(unit: Unit) -> Iterator[pa.RecordBatch]:
-    """The long rows of every run of a unit."""
+    """The long rows of every run of a unit; samples of runs of one kind are put together."""
+    from ordercast.pipeline import numbers
+
     bad: list[TraceError] = []
+    gathered: dict[tuple[Any, ...], list[numbers.Samples]] = {}
     try:
         for header, columns in runs_of(unit, bad):
-            yield from _run_batches(unit.path, header, columns)
+            kind = _kind(header)
+            yield from _run_batches(unit.path, header, columns, kind)
+            for name, found in numbers.samples(columns).items():
+                if len(found.values):
+                    gathered.setdefault((*kind.values(), name), []).append(found)
     except TraceError as why:
         bad.append(why)
+    for (*values, name), parts in gathered.items():
+        found = numbers.together(parts)
+        kind = dict(zip((*KEYS, "rate"), values, strict=True))
+        columns_ = {"a": numbers.bucket(found.values), "value": found.values, "weight": found.weights}
+        yield _batch({**kind, "what": SAMPLE, "name": name, **columns_}, len(found.values))
     if bad:
-        rows = [{"what": BAD, "path": why.path, "value": why.offset, "name": why.why} for why in bad]
+        rows = [{"what": BAD, "path": entry.path, "value": entry.offset, "name": entry.why} for entry in bad]
         yield _batch({name: [row.get(name) for row in rows] for name in ("what", "path", "value", "name")}, len(rows))
 
 
-def _run_batches(path: str, header: Header, columns: Columns) -> Iterator[pa.RecordBatch]:
+def _kind(header: Header) -> dict[str, Any]:
+    """What runs are grouped by."""
     from ordercast.pipeline import numbers
 
     words, rate = numbers.load(header)
-    head = {"path": path, "run": header.run, "protocol": header.protocol, "service": header.service,
-            "members": len(header.members), "load": words, "rate": rate}  # fmt: skip
+    return {"protocol": header.protocol, "service": header.service, "members": len(header.members), "load": words,
+            "rate": rate}  # fmt: skip
+
+
+def _run_batches(path: str, header: Header, columns: Columns, kind: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    from ordercast.pipeline import numbers
+
+    head = {"path": path, "run": header.run, **kind}
     notes = _details(columns, Kind.NOTE)
     facts: dict[str, Any] = numbers.facts(columns)
     facts |= numbers.traffic(header, facts, _details(columns, Kind.END))
     facts["retransmitted"] = numbers.retransmissions(notes) if header.level != "deliver" else None
     facts["capacity_bits"] = numbers.capacity_bits(header)
     yield _batch({**head, "what": RUN, "facts": msgspec.json.encode(facts).decode()}, 1)
-    for name, found in numbers.samples(columns).items():
-        if len(found.values):
-            yield _batch(
-                {**head, "what": SAMPLE, "name": name, "a": numbers.bucket(found.values), "value": found.values,
-                 "weight": found.weights}, len(found.values),
-            )  # fmt: skip
     pairs = numbers.pair_latencies(columns)
     if pairs:
         yield _batch(
@@ -296,18 +306,17 @@ def collect(measures: Measures, bad: list[dict[str, Any]] | None = None) -> dict
     """
     measures.samples.persist()
     try:
-        rows = {name: _plain(frame.toArrow().to_pylist()) for name, frame in measures.tables().items()}
         if bad is not None:
-            bad += measures.unreadable.orderBy("path", "offset").toArrow().to_pylist()
-        return rows
+            bad += sorted(measures.unreadable.toArrow().to_pylist(), key=lambda row: (row["path"], row["offset"]))
+        return {name: _sorted(frame.toArrow().to_pylist(), ORDER[name]) for name, frame in measures.tables().items()}
     finally:
         measures.samples.unpersist()
 
 
-def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Whole numbers too wide for 64 bits come as decimals."""
+def _sorted(rows: list[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
+    """By their keys, null first; whole numbers too wide for 64 bits come as decimals."""
     for row in rows:
         for name, value in row.items():
             if isinstance(value, Decimal):
                 row[name] = int(value)
-    return rows
+    return sorted(rows, key=lambda row: [(row[key] is not None, row[key]) for key in keys])

@@ -41,6 +41,14 @@ class Samples(Struct):
         return Samples(values, weights)
 
 
+def together(parts: list[Samples]) -> Samples:
+    """Several as one, each value once."""
+    if len(parts) == 1:
+        return parts[0]
+    values = np.concatenate([part.values for part in parts])
+    return Samples(values, np.concatenate([part.weights for part in parts])).merged()
+
+
 class Matched(Struct):
     """The rows that tell of messages, joined: every delivery with its origination."""
 

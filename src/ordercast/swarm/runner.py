@@ -31,6 +31,7 @@ import msgspec
 _HEAD = 8  # bytes of a message's length
 _ERROR_CHARS = 500
 _TAIL_BYTES = 2000  # of a dead child's stderr
+START_S = 300.0  # a child may take so long to start, on a busy machine
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -64,24 +65,29 @@ class _Child:
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
         self.buffer = bytearray()
         self.key: int | None = None
+        self.ready = False  # it has imported the work; only then does a limit run
         self.since = 0.0
         self.deadline = 0.0
 
     def give(self, key: int, payload: bytes, limit_s: float) -> None:
         self.key, self.since = key, time.monotonic()
-        self.deadline = self.since + limit_s
+        self.deadline = self.since + (limit_s if self.ready else START_S)
         try:
             self.stdin.write(len(payload).to_bytes(_HEAD, "little") + payload)
             self.stdin.flush()
         except BrokenPipeError:
             pass  # it died meanwhile: end of file on its stdout tells, and the task gets its error row there
 
-    def read(self) -> bytes | None:
+    def read(self, limit_s: float) -> bytes | None:
         """A whole answer, b"" while it is coming, None at the end of the process."""
         chunk = os.read(self.stdout.fileno(), 1 << 20)
         if not chunk:
             return None
         self.buffer += chunk
+        if not self.ready:  # its first byte
+            self.ready, self.since = True, time.monotonic()
+            self.deadline = self.since + limit_s
+            del self.buffer[:1]
         if len(self.buffer) < _HEAD:
             return b""
         size = int.from_bytes(self.buffer[:_HEAD], "little")
@@ -153,7 +159,8 @@ class Runner:
                     yield from self._answer(ready.data, waiting, selector)
                 now = time.monotonic()
                 for child in [child for child in self._children if child.key is not None and child.deadline <= now]:
-                    yield self._replace(child, f"did not end within {self.limit_s:g} s", waiting, selector)
+                    why = f"did not end within {self.limit_s:g} s" if child.ready else "its process did not start"
+                    yield self._replace(child, why, waiting, selector)
         finally:
             selector.close()
             self.close()
@@ -178,7 +185,7 @@ class Runner:
     def _answer(
         self, child: _Child, waiting: Iterator[tuple[int, Any]], selector: selectors.BaseSelector
     ) -> Iterator[Result]:
-        answer = child.read()
+        answer = child.read(self.limit_s)
         if answer is None:
             yield self._replace(child, None, waiting, selector)
         elif answer:
@@ -234,12 +241,18 @@ def serve() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     tasks: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
-    function = None
+    function, failed = None, None
+    try:
+        function = resolve(work)
+    except Exception as error:  # every task is told why
+        failed = describe(error)
+    answers.write(b"\n")
+    answers.flush()
     while True:
         argument = msgspec.msgpack.decode(tasks.get())
         try:
-            function = function or resolve(work)
-            answer = msgspec.msgpack.encode((function(argument), None))
+            value = function(argument) if function is not None else None
+            answer = msgspec.msgpack.encode((value, failed))
         except Exception as error:
             answer = msgspec.msgpack.encode((None, describe(error)))
         answers.write(len(answer).to_bytes(_HEAD, "little") + answer)

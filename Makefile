@@ -5,6 +5,7 @@
 # make bench     figures of this machine
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
+# make membership what faults cost in views, the whole table (long); goes on where it was interrupted
 # make soak      ten minutes of crashes and pauses on real processes, verified
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -18,7 +19,7 @@ MUTANTS = --seeds 0:200
 SOAK_SECONDS = 600
 TESTS = tests
 
-.PHONY: help setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: membership help setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -49,6 +50,9 @@ campaign: setup
 
 mutants: setup
 	$(PY) -m tests.mutants $(MUTANTS)
+
+membership: setup
+	$(PY) benchmarks/membership_figures.py
 
 soak: setup
 	SOAK_SECONDS=$(SOAK_SECONDS) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

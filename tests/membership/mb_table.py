@@ -215,24 +215,24 @@ def mb20(n: int, t: float, seed: int = 1, kind: str = "link 1-2") -> Figures:
     return largest(settled("MB20", f"{kind}: 0.5 T down, 0.5 T up", run, on=0), run, without(n))
 
 
-def mb21(n: int, t: float, seed: int = 1, kind: str = "link 1-2", phase: float = 1.5) -> Figures:
-    run = Run(n, t, flap(KINDS[kind], phase, phase), until=450, seed=seed)
-    figures = settled("MB21", f"{kind}: {phase} T down, {phase} T up", run, on=6, late=200)
+def mb21(n: int, t: float, seed: int = 1, kind: str = "link 1-2", phase: float = 1.5, until: float = 450) -> Figures:
+    run = Run(n, t, flap(KINDS[kind], phase, phase), until=until, seed=seed)
+    figures = settled("MB21", f"{kind}: {phase} T down, {phase} T up", run, on=6, late=until / 2)
     return size(figures, run, n - 1, 1)
 
 
-def mb22(n: int, t: float, seed: int = 1, kind: str = "link 1-2") -> Figures:
-    run = Run(n, t, flap(KINDS[kind], 3, 20), until=800, seed=seed)
-    figures = settled("MB22", f"{kind}: 3 T down, 20 T up", run, on=10, after=10, late=400)
-    figures.more = f"{run.count(0)} views in 800 T"
+def mb22(n: int, t: float, seed: int = 1, kind: str = "link 1-2", until: float = 800) -> Figures:
+    run = Run(n, t, flap(KINDS[kind], 3, 20), until=until, seed=seed)
+    figures = settled("MB22", f"{kind}: 3 T down, 20 T up", run, on=10, after=10, late=until / 2)
+    figures.more = f"{run.count(0)} views in {until:.0f} T"
     figures.expect(run.count(0) <= 10, figures.more)
     return figures
 
 
-def mb23(n: int, t: float, seed: int = 1) -> Figures:
-    run = Run(n, t, loss(["1>2"], 0.7), until=800, seed=seed)
-    figures = settled("MB23", "1>2 loses 70 %", run, on=10, after=10, late=400)
-    figures.more = f"{run.count(0)} views in 800 T"
+def mb23(n: int, t: float, seed: int = 1, until: float = 800) -> Figures:
+    run = Run(n, t, loss(["1>2"], 0.7), until=until, seed=seed)
+    figures = settled("MB23", "1>2 loses 70 %", run, on=10, after=10, late=until / 2)
+    figures.more = f"{run.count(0)} views in {until:.0f} T"
     figures.expect(run.count(0) <= 10, figures.more)
     found = len(run.partition()[0]) if not figures.wrong else n
     figures.expect(found >= n - 1, f"largest view has {found} members")

@@ -1,0 +1,92 @@
+"""Broken links cost one view, whatever their pattern, size and moment: the membership alone, many runs."""
+
+import patterns as p
+import pytest
+from harness import MS, World
+
+PATTERNS = [
+    p.one_way_next, p.one_way_wrap, p.pair, p.bridge, p.weak_bridge, p.one_way_majorities, p.deaf, p.mute, p.half_deaf,
+    p.star, p.path, p.random_cuts,
+]  # fmt: skip
+
+
+def settle_ns(world):
+    """4 x L1."""
+    return 4 * (22 * world.timeout_ns // 10 + 10 * len(world.ids) * 600_000)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.__name__)
+@pytest.mark.parametrize("n, timeout_ms, seed", [(3, 200, 1), (5, 40, 2)])
+def test_one_view_at_the_onset_none_after(pattern, n, timeout_ms, seed):
+    world = World(n, timeout_ms, seed)
+    world.start()
+    world.run_t(4 + 0.37 * seed)
+    cut, onset = pattern(n), world.now
+    world.drop = lambda a, b, packet, unicast: (a, b) in cut
+    world.run(onset + settle_ns(world))
+    settled, first = world.now, world.partition()
+    world.run_t(20)
+    world.check_invariants()
+    assert max(world.count(onset, settled).values()) <= 1, world.views
+    assert max(world.count(settled).values()) == 0 and world.partition() == first
+    assert max(map(len, first)) == p.clique_number(n, cut)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.__name__)
+def test_few_views_when_present_from_the_start(pattern):
+    world = World(5, 40, 3)
+    cut = pattern(5)
+    world.drop = lambda a, b, packet, unicast: (a, b) in cut
+    world.start()
+    world.run(settle_ns(world))
+    settled = world.now
+    world.run_t(20)
+    assert max(world.count(-1, settled).values()) <= 3
+    assert max(world.count(settled).values()) == 0
+    assert max(map(len, world.partition())) == p.clique_number(5, cut)
+
+
+def test_members_with_another_timeout_are_refused_and_named():
+    world = World(3, 40)
+    world.start(1, 2)
+    world.timeout_ns = 80 * MS
+    world.start(3)
+    world.timeout_ns = 40 * MS
+    world.run_t(20)
+    assert world.partition() == {(1, 2), (3,)}
+    assert world.owners[1].m.status()["other_timeout_ns"] == {3: 80 * MS}
+    assert world.owners[3].m.status()["other_timeout_ns"] == {1: 40 * MS, 2: 40 * MS}
+
+
+def test_a_clone_is_named_and_the_older_one_refused():
+    world = World(2, 40)
+    world.start()
+    world.run_t(3)
+    old = world.owners[2]
+    clone = type(old.peer)(2, 99)
+    assert old.m.heard(world.now, clone) is None
+    assert old.m.status()["clone"] == 99
+    one = world.owners[1].m
+    assert one.heard(world.now, clone) is not None
+    assert one.heard(world.now, old.peer) is None, "the earlier life is refused from now on"
+
+
+def test_strangers_are_dropped():
+    world = World(2, 40)
+    world.start()
+    world.run_t(3)
+    one = world.owners[1]
+    assert one.m.heard(world.now, type(one.peer)(77, 5)) is None
+
+
+def test_status_says_what_it_waits_for():
+    world = World(3, 40)
+    world.store_ns = 5 * MS
+    world.start()
+    words = set()
+    for _ in range(400):
+        world.run_t(0.005)
+        words |= {owner.m.status()["waits"].split(" ")[1] for owner in world.owners.values()}
+    assert {"ring", "recovery", "nothing"} & words and "the" in words
+    world.leave(2)
+    assert world.owners[2].m.status()["waits"] == "for nothing: it left"

@@ -1,6 +1,7 @@
 """How long a group is silent after one of its members is killed or stopped, and how soon that one is back.
 
-    python benchmarks/crash_recovery.py [--kills 10] [--pauses 3] [--rate 2000] [--size 1000] [--option crash_hint=false]
+    python benchmarks/crash_recovery.py [--kills 10] [--pauses 3] [--rate 2000] [--size 1000]
+        [--option crash_hint=false]
 
 One `ordercast run` under load: members are killed with SIGKILL and started again one after the other, then stopped
 for a second with SIGSTOP.  Times are read from the traces: from the crash (or stop) to the first delivery of each

@@ -202,9 +202,7 @@ def _fitting(lengths: list[int], each: int) -> Callable[[int, int], int]:
         return lambda k, room: min(room // (first + each), count - k)
     ends = list(accumulate(lengths, initial=0))
     places = range(count + 1)
-    return lambda k, room: (
-        bisect_right(places, ends[k] + each * k + room, k, key=lambda j: ends[j] + each * j) - 1 - k
-    )
+    return lambda k, room: bisect_right(places, ends[k] + each * k + room, k, key=lambda j: ends[j] + each * j) - 1 - k
 
 
 class Inbox:

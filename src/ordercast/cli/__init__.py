@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -42,8 +41,7 @@ class LazyGroup(click.Group):
     """Knows its commands by name; imports one when it is called or its help is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        here = Path(__file__).parent
-        return [name for name in COMMANDS if (here / f"{name}.py").exists()]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(ctx):

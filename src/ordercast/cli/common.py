@@ -201,6 +201,7 @@ out_option = click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Directory for traces and reports."
 )
 
+
 def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
     """What --option said, checked against the protocol."""
     import tomllib

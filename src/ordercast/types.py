@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from struct import Struct as Cutter
 from struct import unpack
 from typing import Annotated
@@ -181,6 +182,11 @@ class Batch(Struct, frozen=True, gc=False):
         if lengths == lengths[:4] * count:
             return list(_cutter(int.from_bytes(lengths[:4], "little"), count)(self.data))
         return list(unpack("s".join(map(str, array("I", lengths))) + "s", self.data))
+
+    def views(self) -> list[memoryview]:
+        """The messages' bytes, in order, without a copy: cheaper than `payloads` from about a kilobyte on."""
+        view, ends = memoryview(self.data), list(accumulate(array("I", self.lengths), initial=0))
+        return [view[start:end] for start, end in pairwise(ends)]
 
     def messages(self) -> Iterator[Message]:
         service, groups = Service(self.service), self.groups

@@ -115,6 +115,32 @@ def test_a_reader_without_room_stops_new_frames_but_not_repairs() -> None:
     assert (len(visit.resent), len(visit.new)) == (2, 0)
 
 
+def test_frames_sent_early_count_at_the_visit_that_ends_it() -> None:
+    """One visit that lasts is the same as one that does everything at its end."""
+    token = Token(RING, 1, 4, 0, 0, fcc=2, backlog=3)
+    limits = Limits(4, 6)
+    (short, _), (long, _) = pair(limits), pair(limits)
+    box = outbox(1, 1)
+    first = long.early(token, box)
+    for _ in range(2):
+        box.put([bytes(4)], Service.AGREED)
+    second = long.early(token, box)
+    at_once, at_end = short.visit(token, outbox(1, 3)), long.visit(token, box)
+    assert [d.seq for d in first + second + at_end.new] == [d.seq for d in at_once.new] == [1, 2, 3]
+    assert at_end.token == at_once.token
+    assert (long.my_aru, long.my_trc, long.ahead) == (3, 3, 0)
+
+
+def test_early_frames_stay_within_the_windows() -> None:
+    token = Token(RING, 1, 4, 0, 0)
+    ring, _ = pair(Limits(4, 6))
+    sent = [len(ring.early(token, outbox(1, 3))), len(ring.early(token, outbox(1, 3)))]
+    assert sent == [3, 1] and ring.accepts(token), "a visit sends at most four frames"
+    assert not ring.visit(token, outbox(1, 3)).new
+    ring, _ = pair()
+    assert not ring.early(Token(RING, 1, 4, 0, 0, room=0, room_id=2), outbox(1, 3)), "somebody does not read"
+
+
 def test_accelerated_a_hole_of_this_round_is_not_asked_for() -> None:
     one, two = pair(request_lag=1)
     token = one.visit(Token(RING, 1, 0, 0, 0), outbox(1, 2)).token

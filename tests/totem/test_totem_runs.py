@@ -59,6 +59,34 @@ def test_pause_of_the_token_holder_breaks_nothing() -> None:
     judged(situation(Pause(member=2, at_ms=50, for_ms=200, on="Token"), service="safe"))
 
 
+def one_speaker(member: int, **fields: object) -> Scenario:
+    """Somebody sends once in a millisecond; a rotation takes less."""
+    return situation(senders=(member,), load=Load(rate=1000), messages=200, heal_ms=0.0, **fields)
+
+
+@pytest.mark.parametrize("member", [1, 3])
+def test_a_lone_speaker_keeps_the_token(member: int) -> None:
+    spinning = judged(one_speaker(member, options={"hold_after": 0}))
+    lingering = judged(one_speaker(member))
+    assert lingering.notes["linger"] > 10 and not spinning.notes["linger"]
+    assert lingering.notes["rotation"] < spinning.notes["rotation"] / 2
+
+
+def test_safe_messages_do_not_wait_for_a_lone_speaker() -> None:
+    assert not judged(one_speaker(3, service="safe")).notes["linger"] > 2
+
+
+def test_others_call_a_lingering_token_off() -> None:
+    outcome = judged(situation(senders=(1, 3), load=Load(rate=400), messages=400, heal_ms=0.0))
+    assert outcome.notes["linger"] and outcome.notes["hold cancel"]
+
+
+@pytest.mark.parametrize("packet", ["Data", "Token", "HoldCancel"])
+def test_a_lone_speaker_crashes_or_loses_what_it_sent(packet: str) -> None:
+    faults = Loss(p=0.1), Crash(member=3, at_ms=100, on=packet, down_ms=50), Pause(member=3, at_ms=300, for_ms=120)
+    judged(situation(*faults, senders=(1, 3), load=Load(rate=400), messages=500, heal_ms=700.0))
+
+
 def test_leave_and_return_without_a_timeout() -> None:
     outcome = judged(situation(Leaving(member=2, at_ms=100, away_ms=60)))
     reasons = {row.detail["reason"] for row in outcome.trace.rows if row.detail and "reason" in row.detail}

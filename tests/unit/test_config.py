@@ -57,7 +57,7 @@ def faults(path: Path, me: int | None = None, **environ: str) -> list[str]:
 def test_defaults_on_loopback(tmp_path: Path) -> None:
     got = load(write(tmp_path, GOOD), 1, {})
     assert got.members == (Member(1, "127.0.0.1", 7401), Member(2, "127.0.0.1", 7402)) and got.ids == (1, 2)
-    assert (got.timeout_ms, got.datagram_bytes) == (200, 60_000) and got.timeout_ns == 200_000_000
+    assert (got.timeout_ms, got.datagram_bytes) == (200, 65_000) and got.timeout_ns == 200_000_000
     assert got.net == Net("multicast", config.MULTICAST_ADDRESS, 7400, "127.0.0.1")
     assert got.trace == TraceConfig("deliver", "trace") and got.trace_path == tmp_path / "trace"
     assert got.state_path(2) == tmp_path / "state" / "member-2"

@@ -9,6 +9,7 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 import time
 from collections import Counter
@@ -37,7 +38,7 @@ from ordercast.contract import (
 from ordercast.errors import WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live.alarm import Alarm
-from ordercast.live.sockets import JOINED_BYTES_MAX, Net, NetPlan
+from ordercast.live.sockets import JOINED_BYTES_MAX, Net, NetPlan, One, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
@@ -57,6 +58,7 @@ UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read ever
 UNREAD_BYTES_MAX = 64 * 2**20
 
 Bytes = bytes | memoryview
+Reader = tuple[NetId, Net, One, Several]
 _counter = struct.Struct("<Q")
 _encode_into = msgpack.Encoder().encode_into
 _clock = time.monotonic_ns
@@ -115,7 +117,7 @@ class Node:
             for net in self.nets.values():
                 net.close()
             raise
-        self._readers = [
+        self._readers: list[Reader] = [
             (n, net, partial(self._datagram, n), partial(self._datagrams, n)) for n, net in self.nets.items()
         ]
 
@@ -126,8 +128,9 @@ class Node:
         self._alarm = Alarm(self._loop, self._alarmed)
         self.running = True
         self.started_ns = _clock()
-        for net in self.nets.values():
-            self._loop.add_reader(net.fileno(), self._readable)
+        for reader in self._readers:
+            for sock in reader[1].sockets:
+                self._loop.add_reader(sock.fileno(), self._readable, reader, sock)
         self._input(record.Started, self.stack.start, self.identity, dict(stored))
         self._tell_room()
         self._hand_over()
@@ -138,8 +141,9 @@ class Node:
             return
         self.running = False
         for net in self.nets.values():
-            if not self._loop.is_closed():
-                self._loop.remove_reader(net.fileno())
+            for sock in net.sockets:
+                if not self._loop.is_closed():
+                    self._loop.remove_reader(sock.fileno())
             net.close()
         self._alarm.close()
 
@@ -196,7 +200,7 @@ class Node:
 
     def _hand_over(self) -> None:
         """Give the application what went up.  It may submit from inside; what that causes follows."""
-        if self._handing_over:
+        if self._handing_over or not self._events:
             return
         self._handing_over = True
         try:
@@ -227,13 +231,15 @@ class Node:
         if self._logs and self.recorder is not None:
             self.recorder.input(entry, actions)
 
-    def _readable(self) -> None:
-        self._read_all()
+    def _readable(self, reader: Reader, upto: socket.socket) -> None:
+        number, net, one, several = reader
+        if net.read(upto, one, several, DRAIN_DATAGRAMS_MAX) and self.running:
+            self._input(record.Drained, self.stack.drained, number)
         self._hand_over()
 
     def _read_all(self) -> None:
         for number, net, one, several in self._readers:
-            if self.running and net.read(one, several, DRAIN_DATAGRAMS_MAX):
+            if self.running and net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
                 self._input(record.Drained, self.stack.drained, number)
 
     def _datagram(self, number: NetId, datagram: memoryview, drops: int) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
-import select
 import socket
 import struct
 from collections import Counter
@@ -84,10 +83,6 @@ class Net:
                 self._multicast = self._join(plan.group, plan.interface)
                 if not plan.hears_self:
                     self._filters = _drop_own(self._multicast, prefix)
-            self._poll = select.epoll()
-            self._sockets = {s.fileno(): s for s in (self._multicast, self._unicast) if s is not None}
-            for fd in self._sockets:
-                self._poll.register(fd, select.EPOLLIN)
         except BaseException:
             self.close()
             raise
@@ -121,30 +116,27 @@ class Net:
             raise _bind_error(group, why) from None
         return sock
 
-    def fileno(self) -> int:
-        """One descriptor that is readable when any socket of this net is."""
-        return self._poll.fileno()
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """In the order in which they are to be read: multicasts, which are mostly data, before unicasts."""
+        return (self._unicast,) if self._multicast is None else (self._multicast, self._unicast)
 
     def close(self) -> None:
         self._closed = True
-        for sock in (self._multicast, self._unicast):
-            if sock is not None:
-                sock.close()
-        poll = getattr(self, "_poll", None)
-        if poll is not None:
-            poll.close()
+        for sock in self.sockets:
+            sock.close()
 
     # ------------------------------------------------------------------------------------------------------ receive
 
-    def read(self, one: One, several: Several, limit: int) -> int:
-        """Hand over what has arrived, at most about `limit` datagrams; returns how many there were."""
+    def read(self, upto: socket.socket, one: One, several: Several, limit: int) -> int:
+        """Hand over what has arrived at `upto` and the sockets before it, at most about `limit` datagrams; how many."""
         done = 0
-        for fd, events in self._poll.poll(0):
-            if events & select.EPOLLERR:
-                self._read_errors(self._sockets[fd])
-            if done < limit and not self._closed:
-                done += self._read(self._sockets[fd], one, several, limit - done)
-        return done
+        if upto is self._unicast and self._multicast is not None:
+            done = self._read(self._multicast, one, several, limit)
+        here = self._read(upto, one, several, limit - done)
+        if not here and not self._closed:
+            self._read_errors(upto)  # woken for something else
+        return done + here
 
     def _read(self, sock: socket.socket, one: One, several: Several, limit: int) -> int:
         receive, buffers, view = sock.recvmsg_into, self._buffers, self._view

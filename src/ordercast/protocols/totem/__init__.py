@@ -47,7 +47,7 @@ PROTOCOLS = {
         options=TotemOptions,
         measures=("rotation", "t_loss", "install"),
         probes=(
-            *("retransmit", "request", "duplicate", "hold", "hold cancel", "stuck", "gather", "recovery"),
+            *("retransmit", "request", "duplicate", "hold", "linger", "hold cancel", "stuck", "gather", "recovery"),
             *("recovery again", "install", "drop", "group state", "group state again"),
             *MEMBERSHIP_PROBES,
         ),

@@ -10,6 +10,8 @@ Differs from the papers:
       exchange, also if that attempt fails: late frames of an excluded member reach the others unequally.
   D3  An idle token is held *before* the representative's visit, so that a frame of its own leaves without a rotation.
   D4  A ring of one does not spin: the token rests until there is something to do.
+  D5  Who alone has sent for some rotations keeps the token for some more: its frames leave at once, and the ring does
+      not spin between them.  Anybody else with something to send calls it off, as an idle hold.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from ordercast.contract import (
 from ordercast.framing import Outbox
 from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
-from ordercast.protocols.totem.hand import Hand
+from ordercast.protocols.totem.hand import LONE, Hand
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.ring import Held, Ring
@@ -180,6 +182,7 @@ class RingLayer(Layer):
     def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
         """A new frame came: if it is numbered above the token I passed on, that has arrived."""
         hand = self.hand
+        hand.heard(sender)
         if hand.arrived(seq):
             out += self._carry(now, self.membership.went_on(now))
         if self.options.accelerated and seq > hand.passed_seq and sender == ring.before and not hand.eager:
@@ -220,7 +223,26 @@ class RingLayer(Layer):
         if hand.may_rest(token, self.options.hold_after) and self._holds_idle_tokens(ring, token):
             hand.held = token  # D3
             return [*out, Note("hold", {"rotations": hand.idle}), SetTimer("hold", now + self.hold_ns)]
+        if hand.lone >= LONE and self._lone_speaker(ring, token):
+            hand.held, hand.lingers = token, True  # D5
+            out += [Note("linger"), SetTimer("hold", hand.linger(now, self.hold_ns))]
+            return out + self._early(now) if self.outbox else out
         return out + self._visit(now, ring, token)
+
+    def _lone_speaker(self, ring: Ring, token: Token) -> bool:
+        """Nobody but me has sent anything, nobody lacks anything, nothing waits to become safe."""
+        mine = self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.leaving
+        calm = not token.rtr and token.aru_id is None and token.room is None and ring.delivered == token.seq
+        return mine and calm and ring is self.rings.ring and self.rings.attempt is None
+
+    def _early(self, now: Nanoseconds) -> list[Action]:
+        """Frames leave while the token stays; what cannot leave so, or wants to become safe, ends the stay."""
+        ring, token = self.rings.ring, self.hand.held
+        out: list[Action] = []
+        assert token is not None
+        self._originate(ring, ring.early(token, self.outbox), out)
+        out += self._deliver()
+        return out + self._resume(now) if self.outbox or ring.delivered < ring.my_aru else out
 
     def _holds_idle_tokens(self, ring: Ring, token: Token) -> bool:
         mine = ring.members[0] == self.me and len(ring.members) > 1 and ring is self.rings.ring
@@ -259,6 +281,7 @@ class RingLayer(Layer):
                 out.append(Originate(held.frame, ring.id))
                 out.append(Receive(held.frame))
                 self.own_last = held.seq
+                self.hand.heard(self.me)
             if not alone:
                 out.append(Transmit(self.net, ALL, held))
 
@@ -267,7 +290,7 @@ class RingLayer(Layer):
             self.hand.held = token
             work = self.rings.attempt is not None or self.outbox or ring.safe_upto < ring.high
             return [SetTimer("alone", now + (self.busy_ns if work else self.hold_ns))]
-        self.hand.pass_on(token)
+        self.hand.pass_on(now, token)
         return self._carry(now, self.membership.pass_token(now, token.to, token, ring.id, token.token_seq))
 
     def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
@@ -300,9 +323,11 @@ class RingLayer(Layer):
         hand, several = self.hand, len(self.rings.ring.members) > 1
         if self.membership.state is not State.OPERATIONAL:
             return []
+        if hand.lingers and not self.leaving:
+            return self._early(now)
         if hand.held is not None:
             return self._resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
-        if several and hand.may_be_resting(self.options.hold_after):
+        if several and hand.may_be_resting(self.me, self.options.hold_after):
             hand.cancelled = True
             return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(self.rings.ring.id))]
         return []

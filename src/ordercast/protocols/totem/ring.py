@@ -13,6 +13,8 @@ Differs from the papers:
   D3  Holes are asked for when the token has shown them `request_lag` visits earlier (0: at once; the accelerated ring
       needs 1, because its last frames follow the token; networks on which a token overtakes frames may need more).
   D4  No new frames while `buffer_frames` of them are not yet safe: the store is bounded.
+  D5  A visit may last: frames numbered `early` leave at once, while the token stays in hand, and count as sent at the
+      visit that ends it.
 """
 
 from __future__ import annotations
@@ -90,6 +92,7 @@ class Ring:
         self.last_aru = first_seq  # aru as forwarded last time
         self.my_token_seq = -1
         self.my_trc = self.my_pbl = 0  # my transmissions, my queue at the last visit
+        self.ahead = 0  # frames numbered early on the token in hand
         self.room: int | None = None  # free delivery space; None: no limit
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
         self.hold_safe = hold_safe  # safe frames wait here (else the layer above decides)
@@ -126,7 +129,20 @@ class Ring:
 
     def accepts(self, token: Token) -> bool:
         """Kills repeated copies, tokens of other rings, and one that knows less than was already numbered."""
-        return token.ring == self.id and token.token_seq > self.my_token_seq and token.seq >= self.high
+        return token.ring == self.id and token.token_seq > self.my_token_seq and token.seq + self.ahead >= self.high
+
+    def early(self, token: Token, source: Source) -> list[Held]:
+        """Number new frames on an accepted token that stays in hand (D5)."""
+        window = self.limits.window_size if token.room is None else min(token.room, self.limits.window_size)
+        waiting = source.waiting() + self.ahead
+        allowed = allowance(self.limits, window, token.fcc, self.my_trc, token.backlog, waiting, self.my_pbl)
+        new = self._number(source, self._least(allowed, token.seq), token.seq + self.ahead)
+        self.ahead += len(new)
+        return new
+
+    def _least(self, allowed: int, seq_in: int) -> int:
+        """New frames that may leave now, of those a visit is allowed."""
+        return min(allowed, self.released + self.limits.buffer_frames - seq_in) - self.ahead
 
     def visit(self, token: Token, source: Source, exchange: Exchanging | None = None) -> Visit:
         """Handle an accepted token, steps 2 to 10; the caller transmits what comes out, then delivers.
@@ -139,7 +155,7 @@ class Ring:
             self.high = seq_in
         if exchange is not None:
             source = exchange
-        my_backlog = source.waiting()
+        my_backlog = source.waiting() + self.ahead
         window = limits.window_size
         allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
         resent, rest = self._resend(token.rtr, allowed) if token.rtr else ([], [])
@@ -147,9 +163,11 @@ class Ring:
             allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
         if self.stamps:
             self.clock = max(self.clock, token.timestamp + 1)
-        new = self._number(source, min(allowed - len(resent), self.released + limits.buffer_frames - seq_in), seq_in)
-        seq = seq_in + len(new)
-        sent = len(resent) + len(new)
+        ahead, n = self.ahead, self._least(allowed - len(resent), seq_in)
+        new = self._number(source, n, seq_in + ahead)
+        seq = seq_in + ahead + len(new)
+        sent = len(resent) + ahead + len(new)
+        self.ahead = 0
         assert sent <= limits.max_messages, "P4: above the window of one visit"
         if self.my_aru < seq_in:
             self._ask(rest, seq_in)

@@ -10,8 +10,8 @@ from ordercast.limits import PENDING_BYTES_MAX, RTR_MAX
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.packets import REQUESTS_MAX, SEQ_MAX
 
-VISIT_BYTES = 960_000  # what a visit may send when the windows are left to us
-VISIT_FRAMES = (16, 128)
+VISIT_BYTES = 1_920_000  # what a visit may send when the windows are left to us: a lone sender lives on it
+VISIT_FRAMES = (16, 256)
 REQUEST_BYTES = 9  # one number on the token
 BUFFER_FRAMES = (256, 16_384)
 
@@ -22,7 +22,7 @@ class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Numbers count frames."""
 
     max_messages: Count = 0  # most frames of one visit; 0: by the size of a frame
-    window_size: Count = 0  # most frames of one rotation; 0: three visits
+    window_size: Count = 0  # most frames of one rotation; 0: one visit and a half, which fits the receive buffers
     fair: bool = True  # a congested ring is shared by queue length
     rtr_max: Annotated[int, Meta(ge=0, le=REQUESTS_MAX)] = 0  # requests on the token; 0: as many as a visit repairs
     accelerated: Count = 0  # frames sent after the token (Babay and Amir 2016); 0: all before it
@@ -34,7 +34,7 @@ class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
     def limits(self, frame_bytes: int) -> Limits:
         low, high = VISIT_FRAMES
         visit = self.max_messages or min(high, max(low, VISIT_BYTES // frame_bytes))
-        window = self.window_size or 3 * visit
+        window = self.window_size or visit + visit // 2
         requests = self.rtr_max or max(1, min(max(RTR_MAX, visit), (frame_bytes - 200) // REQUEST_BYTES))
         low, high = BUFFER_FRAMES
         buffer = max(2 * window, min(high, max(low, PENDING_BYTES_MAX // frame_bytes)))

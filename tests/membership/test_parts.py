@@ -67,7 +67,7 @@ def test_all_times_derive_from_one():
 
 
 def test_a_deadline_that_moves_on_costs_no_timer():
-    deadlines = Deadlines()
+    deadlines = Deadlines(1_000)
     assert deadlines.set(LOSS, 100) == [SetTimer(LOSS, 100)]
     assert deadlines.set(LOSS, 130) == []
     assert deadlines.fired(100, LOSS) == (False, [SetTimer(LOSS, 130)])
@@ -76,15 +76,22 @@ def test_a_deadline_that_moves_on_costs_no_timer():
     assert deadlines.fired(130, LOSS) == (False, [])
 
 
+def test_a_timer_that_would_fire_far_too_early_is_moved():
+    deadlines = Deadlines(1_000)
+    deadlines.set(LOSS, 100)
+    assert deadlines.set(LOSS, 1_099) == []
+    assert deadlines.set(LOSS, 1_100) == [SetTimer(LOSS, 1_100)]
+
+
 def test_a_cleared_deadline_does_not_come():
-    deadlines = Deadlines()
+    deadlines = Deadlines(1_000)
     deadlines.set(LOSS, 100)
     deadlines.clear(LOSS)
     assert deadlines.fired(100, LOSS) == (False, [])
 
 
 def test_after_a_pause_only_what_is_near_moves():
-    deadlines = Deadlines()
+    deadlines = Deadlines(1_000)
     deadlines.set("a", 90)
     deadlines.set("b", 500)
     deadlines.postpone(100, 20, "a", "b", "c")
@@ -95,7 +102,7 @@ def test_after_a_pause_only_what_is_near_moves():
 
 
 def handover():
-    deadlines = Deadlines()
+    deadlines = Deadlines(1_000)
     return Handover(deadlines, 0, 10), deadlines
 
 

@@ -34,11 +34,13 @@ def _lines(figures: dict[str, Any]) -> str:
         (
             f"{what}, {figures['service']}, {figures['mode']}",
             f"    ordered messages   {number('msgs_s', '/s')}   {number('mb_s', 'MB/s')}",
-            f"    processor time     {number('cpu_us_per_msg', 'us per message, over all members')}",
+            f"    processor time     {number('cpu_us_per_msg', 'us per message, over all members')}; "
+            f"{figures['cpu_percent']:g} % of a core at the busiest",
             f"    latency            p50 {number('p50_us', 'us')}, p99 {number('p99_us', 'us')}",
             f"    without clocks     mean {number('mean_us_method1', 'us')} (by pairs), "
             f"{number('mean_us_method2', 'us')} (by echoes)",
-            f"    same order         {'yes' if figures['same_order'] else 'NO'}",
+            f"    same order         {'yes' if figures['same_order'] else 'NO'}, "
+            f"{figures['view_changes']} view changes, {figures['datagrams_lost']} datagrams lost at full buffers",
         )
     )
 

@@ -1,7 +1,7 @@
 """One wake-up call at a time, with the precision of the kernel's timers.
 
 asyncio rounds waits up to whole milliseconds; a timer descriptor (timerfd, Linux) is good to some tens of microseconds.
-Where there is none, `loop.call_at` serves.  Arming costs some microseconds, so an alarm is only ever moved *earlier*;
+Where there is none, `loop.call_at` serves.  Arming costs some microseconds, so an alarm is mostly moved *earlier* only;
 one that fires before anything is due is simply set again.
 """
 
@@ -25,7 +25,7 @@ class Alarm:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
         self._loop, self._ring = loop, ring
-        self._at: Nanoseconds | None = None
+        self.at: Nanoseconds | None = None  # when it will ring
         self._handle: asyncio.TimerHandle | None = None
         self._fd = -1
         try:
@@ -42,9 +42,14 @@ class Alarm:
 
     def set(self, at: Nanoseconds) -> None:
         """Ring at `at`, or earlier if it was set to an earlier time before."""
-        if self._at is not None and self._at <= at:
+        if self.at is None or at < self.at:
+            self.move(at)
+
+    def move(self, at: Nanoseconds) -> None:
+        """Ring at `at`, whatever was set before."""
+        if at == self.at:
             return
-        self._at = at
+        self.at = at
         if self._fd >= 0:
             self._spec[2], self._spec[3] = divmod(max(at, 1), 1_000_000_000)
             self._settime(self._fd, _ABSOLUTE, self._spec_at, None)
@@ -70,5 +75,5 @@ class Alarm:
         self._fire()
 
     def _fire(self) -> None:
-        self._at = None
+        self.at = None
         self._ring()

@@ -145,7 +145,7 @@ async def _run(
         spec = Spec(
             str(file), me, plan.size, rank < plan.senders, plan.rate / plan.senders, plan.seconds, plan.warm_up,
             plan.service, plan.ahead or max(AHEAD_MESSAGES_MIN, AHEAD_BYTES // max(1, plan.size)), plan.profile,
-            len(config.members),
+            len(config.members), rank / plan.rate if plan.rate else 0.0,
         )  # fmt: skip
         arguments = ["-m", "ordercast.live.load", msgspec.json.encode(spec).decode()]
         await group.start(me, arguments, said, hosts[rank].enter if hosts else ())
@@ -189,6 +189,7 @@ def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any
         "msgs_s": round(least / plan.seconds),
         "mb_s": round(least * plan.size / plan.seconds / 1e6, 3),
         "cpu_us_per_msg": round(1e6 * (user + system) / least, 3) if least else None,
+        "cpu_percent": round(max(100 * (r["user_s"] + r["system_s"]) / plan.seconds for r in each), 1),
         "system_share": round(system / (user + system), 2) if user + system else None,
         "p50_us": round(max(p50), 1) if p50 else None,
         "p99_us": round(max(p99), 1) if p99 else None,
@@ -196,6 +197,7 @@ def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any
         "same_order": len(prefixes) == 1 and complete and len({r["order"] for r in each}) == 1,
         "messages": total,
         "messages_per_frame": round(total / max(1, each[0]["frames"]), 1),
+        "view_changes": max(r["views"] for r in each),
         "datagrams_lost": sum(s["datagrams"]["lost_here"] for s in status),
         "drops": sum(sum(s["drops"].values()) for s in status),
     }

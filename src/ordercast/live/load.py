@@ -24,9 +24,10 @@ from ordercast.live import lifeline, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.echo import EchoMeter, table_bytes
 from ordercast.live.group import Group
-from ordercast.types import Batch, Service
+from ordercast.types import Batch, Service, View
 
 CHECKPOINT_FRAMES = 64
+NEVER = 2**63
 VIEWS_BYTES = 1000  # from this size on messages are read without a copy
 ECHO_MESSAGES = 8  # every so manieth message of a sender carries the table of the skew-free methods
 QUIET_SECONDS = 10.0  # to drain after the last send
@@ -50,6 +51,7 @@ class Spec(msgspec.Struct):
     ahead: int  # messages that a sender keeps on their way when it sends as fast as it can
     profile: str = ""
     members: int = 0
+    offset: float = 0.0  # seconds after the start at which the first message is due; senders take turns
 
 
 class Load:
@@ -60,14 +62,14 @@ class Load:
         self.service = Service[spec.service.upper()]
         self.pad = bytes(max(0, spec.size - _HEAD.size))
         self.delivered = self.sent = self.outstanding = 0
-        self.frames = 0
+        self.frames = self.views = 0  # views: since the load began
         self.order = hashlib.blake2b(digest_size=16)
         self.checkpoints: list[str] = []
         self.latencies: list[int] = []
         self.meter = EchoMeter(group.me)
         table = table_bytes(spec.members)
         self.echoes = spec.rate > 0 and 0 < table <= spec.size - _HEAD.size  # messages have room for the table
-        self.opens = self.closes = 2**63
+        self.opens = self.closes = NEVER
         self.window: list[tuple[int, float, float]] = []  # (delivered, user, system seconds) at both ends
         self.total: int | None = None  # all messages of all senders, once they are known
         self.done = asyncio.Event()
@@ -84,13 +86,13 @@ class Load:
         spec, loop = self.spec, asyncio.get_running_loop()
         self.opens = start + int(spec.warm_up * 1e9)
         self.closes = self.opens + int(spec.seconds * 1e9)
-        self.due = float(start)
+        self.due = start + spec.offset * 1e9
         self.alarms = [Alarm(loop, self._snapshot), Alarm(loop, self._snapshot)]
         self.alarms[0].set(self.opens)
         self.alarms[1].set(self.closes)
         self.pace = Alarm(loop, self._send_due if spec.rate else self._fill)
         if spec.sends:
-            self.pace.set(start)
+            self.pace.set(int(self.due))
 
     def _snapshot(self) -> None:
         if self.profiler is not None:
@@ -145,6 +147,7 @@ class Load:
         update, pack = self.order.update, _ORDER.pack
         async for batch in self.group.batches():
             if type(batch) is not Batch:
+                self.views += self.opens < NEVER and type(batch) is View
                 continue
             now = _clock()
             count = batch.count
@@ -190,6 +193,7 @@ class Load:
             "delivered": self.delivered,
             "sent": self.sent,
             "frames": self.frames,
+            "views": self.views,
             "p50_us": latencies[len(latencies) // 2] / 1e3 if latencies else None,
             "p99_us": latencies[int(len(latencies) * 0.99)] / 1e3 if latencies else None,
             "skew_free": self.meter.result(),

@@ -233,7 +233,9 @@ class Node:
 
     def _readable(self, reader: Reader, upto: socket.socket) -> None:
         number, net, one, several = reader
-        if net.read(upto, one, several, DRAIN_DATAGRAMS_MAX) and self.running:
+        if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
+            net.read_errors(upto)
+        elif self.running:
             self._input(record.Drained, self.stack.drained, number)
         self._hand_over()
 
@@ -389,14 +391,22 @@ class Node:
             elif kind is Up:
                 self._up(action.event)  # type: ignore[attr-defined]
             elif kind is SetTimer:
-                self._timers[action.name] = action.at  # type: ignore[attr-defined]
-                self._alarm.set(action.at)  # type: ignore[attr-defined]
+                self._set_timer(action.name, action.at)  # type: ignore[attr-defined]
             elif kind is CancelTimer:
                 self._timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
         if joining is not None:
             self._flush(joining)
+
+    def _set_timer(self, name: str, at: Nanoseconds) -> None:
+        timers, alarm = self._timers, self._alarm
+        later = timers.get(name) == alarm.at
+        timers[name] = at
+        if later:
+            alarm.move(min(timers.values()))
+        else:
+            alarm.set(at)
 
     def _up(self, event: Event) -> None:
         kind = type(event)

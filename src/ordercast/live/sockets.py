@@ -133,10 +133,7 @@ class Net:
         done = 0
         if upto is self._unicast and self._multicast is not None:
             done = self._read(self._multicast, one, several, limit)
-        here = self._read(upto, one, several, limit - done)
-        if not here and not self._closed:
-            self._read_errors(upto)  # woken for something else
-        return done + here
+        return done + self._read(upto, one, several, limit - done)
 
     def _read(self, sock: socket.socket, one: One, several: Several, limit: int) -> int:
         receive, buffers, view = sock.recvmsg_into, self._buffers, self._view
@@ -147,7 +144,7 @@ class Net:
             except BlockingIOError:
                 break
             except ConnectionRefusedError:  # an answer to an earlier send: it waits in the error queue
-                self._read_errors(sock)
+                self.read_errors(sock)
                 continue
             drops = segment = 0
             for _, kind, data in control:
@@ -173,8 +170,8 @@ class Net:
         self._lost[fd] = total
         return new
 
-    def _read_errors(self, sock: socket.socket) -> None:
-        """Port unreachable: nobody is there any more."""
+    def read_errors(self, sock: socket.socket) -> None:
+        """A socket can be readable for nothing but an error that waits: port unreachable, nobody is there any more."""
         for _ in range(64):
             try:
                 _, control, _, target = sock.recvmsg(64, 512, MSG_ERRQUEUE | _DONTWAIT)

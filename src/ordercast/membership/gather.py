@@ -61,7 +61,7 @@ class Moves:
         self.chooser = Chooser(self.me, direct)
         self.number = RingNumber()
         self.voice = Voice(self.sight, net, packet_bytes)
-        self.deadlines = Deadlines()
+        self.deadlines = Deadlines(timeout_ns // 8)
         self.handover = Handover(self.deadlines, net, self.times.repeat)
 
         self.state = State.GATHER

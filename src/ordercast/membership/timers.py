@@ -1,7 +1,8 @@
 """One configured timeout T, from which all others derive, and the deadlines of one member.
 
 A deadline that moves often (token loss moves at every token) must not cost a timer each time: the driver's timer is
-left where it stands, and when it fires too early it is set again for the deadline that holds now.
+left where it stands, and when it fires too early it is set again for the deadline that holds now.  Only one that would
+fire far too early is moved: an idle ring is not woken for nothing at every rotation.
 """
 
 from __future__ import annotations
@@ -43,17 +44,18 @@ class Times(Struct, frozen=True):
 
 
 class Deadlines:
-    """Named deadlines over timers that are moved only when they must be earlier."""
+    """Named deadlines over timers that are moved only when they must be earlier, or can be much later."""
 
-    __slots__ = ("_armed", "due")
+    __slots__ = ("_armed", "_early", "due")
 
-    def __init__(self) -> None:
+    def __init__(self, early: Nanoseconds) -> None:
         self.due: dict[str, Nanoseconds] = {}
         self._armed: dict[str, Nanoseconds] = {}
+        self._early = early  # a timer may fire too early by so much
 
     def set(self, name: str, at: Nanoseconds) -> list[Action]:
         self.due[name] = at
-        if self._armed.get(name, at + 1) <= at:
+        if at - self._early < self._armed.get(name, at + 1) <= at:
             return []
         self._armed[name] = at
         return [SetTimer(name, at)]

@@ -1,0 +1,217 @@
+"""The ring under conditions that users meet: idle, beside a busy process, with a reader that stops, with more members.
+
+    python benchmarks/ring_conditions.py [idle hog slow growth] [--out benchmarks/results/ring_conditions.json]
+        [--plot docs/img/growth.svg] [--seconds 60]
+
+idle    a message every quarter of a second: processor share of each member, latency into an idle ring
+hog     a flood beside one endless loop per core at equal priority: view changes (there should be none)
+slow    a flood, and one application that does not read for half of --seconds: memory of each member, then all drains
+growth  2, 4, 8, 16 and 32 members: ordered messages a second (1 kB, all send), latency at 500 messages a second
+Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import ordercast
+from ordercast.live.bench import Plan, bench, free_ports
+from ordercast.types import Batch
+
+MEMBERS = 4
+SIZES = (2, 4, 8, 16, 32)
+MIB = 2**20
+FIGURES = ("msgs_s", "mb_s", "cpu_us_per_msg", "cpu_percent", "p50_us", "p99_us", "view_changes", "datagrams_lost",
+           "same_order")  # fmt: skip
+
+
+LATENESS = """
+import json, sys, time
+late, end = [], time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    before = time.monotonic_ns()
+    time.sleep(0.005)
+    late.append((time.monotonic_ns() - before) / 1e3 - 5000)
+late.sort()
+print(json.dumps({"p50_us": round(late[len(late) // 2]), "p99_us": round(late[len(late) * 99 // 100]),
+                  "most_us": round(late[-1])}))
+"""  # how late a plain sleep ends on this machine, whatever we do
+
+
+def idle(seconds: float) -> dict[str, Any]:
+    beside = subprocess.Popen([sys.executable, "-c", LATENESS, str(seconds)], stdout=subprocess.PIPE)
+    figures = pick(bench(Plan(size=100, senders=MEMBERS, rate=4.0, seconds=seconds)))
+    return figures | {"lateness_of_a_sleep": json.loads(beside.communicate()[0])}
+
+
+def hog(seconds: float) -> dict[str, Any]:
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        return pick(bench(Plan(size=1000, senders=MEMBERS, seconds=seconds))) | {"hogs": len(hogs)}
+    finally:
+        for process in hogs:
+            process.kill()
+            process.wait()
+
+
+def growth(seconds: float) -> list[dict[str, Any]]:
+    rows = []
+    for members in SIZES:
+        flood = pick(bench(Plan(members=members, size=1000, senders=members, seconds=seconds / 10, ahead=256)))
+        calm = bench(Plan(members=members, size=1000, senders=1, rate=500.0, seconds=seconds / 10))
+        rows.append({"members": members, **flood, "p50_us": calm["p50_us"], "p99_us": calm["p99_us"]})
+        print(f"{members} members: {rows[-1]}", file=sys.stderr, flush=True)
+    return rows
+
+
+def pick(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: figures[name] for name in FIGURES}
+
+
+# ------------------------------------------------------------------------------------------------- a reader that stops
+
+
+def slow(seconds: float) -> dict[str, Any]:
+    """Members are processes of this script; the last one does not read for the first half of the time."""
+    with tempfile.TemporaryDirectory() as folder:
+        members = [f"127.0.0.1:{port}" for port in free_ports(MEMBERS)]
+        (port,) = free_ports(1)
+        task = {"members": members, "port": port, "pause": seconds / 2, "seconds": seconds, "folder": folder}
+        processes = [
+            subprocess.Popen(
+                [sys.executable, __file__, "--member", json.dumps(task | {"me": me})], stdout=subprocess.PIPE
+            )
+            for me in range(1, MEMBERS + 1)
+        ]
+        each = [json.loads(process.communicate(timeout=seconds + 120)[0]) for process in processes]
+    return {
+        "pause_s": seconds / 2,
+        "memory_mib": {"before": [m["before"] for m in each], "most": [m["most"] for m in each]},
+        "sent_during_pause": sum(m["sent_in_pause"] for m in each),
+        "messages": each[0]["delivered"],
+        "same_order": len({(m["order"], m["delivered"]) for m in each}) == 1
+        and each[0]["delivered"] == sum(m["sent"] for m in each),
+    }
+
+
+async def member(task: dict[str, Any]) -> dict[str, Any]:
+    me, slow_one = task["me"], task["me"] == MEMBERS
+    order, found = hashlib.blake2b(digest_size=16), {"delivered": 0, "sent": 0, "sent_in_pause": 0, "most": 0.0}
+    members = {k: address for k, address in enumerate(task["members"], 1)}
+    joined = ordercast.join("slow", me=me, members=members, state_dir=task["folder"], insecure=True,
+                            port=task["port"])  # fmt: skip
+    async with joined as group:
+        while group.view is None or len(group.view.members) < MEMBERS:
+            await asyncio.sleep(0.01)
+        began = time.monotonic()
+        found["before"] = resident()
+        ends = began + task["seconds"]
+
+        async def send() -> None:
+            payloads = [bytes(1000)] * 50
+            while time.monotonic() < ends:
+                await group.send_batch(payloads)
+                found["sent"] += len(payloads)
+                if began + 5 < time.monotonic() < began + task["pause"]:
+                    found["sent_in_pause"] += len(payloads)
+
+        async def watch() -> None:
+            while True:
+                found["most"] = max(found["most"], resident())
+                await asyncio.sleep(0.1)
+
+        async def read() -> None:
+            if slow_one:
+                await asyncio.sleep(task["pause"])
+            async for batch in group.batches():
+                if type(batch) is Batch:
+                    order.update(f"{batch.sender} {batch.counter} {batch.count};".encode())
+                    found["delivered"] += batch.count
+
+        tasks = [asyncio.create_task(work) for work in (watch(), read())]
+        await send()
+        last = -1
+        while last != found["delivered"]:  # all is drained when nothing has come for two seconds
+            last = found["delivered"]
+            await asyncio.sleep(2)
+        for each in tasks:
+            each.cancel()
+    return found | {"order": order.hexdigest()}
+
+
+def resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return round(pages * os.sysconf("SC_PAGE_SIZE") / MIB, 1)
+
+
+# --------------------------------------------------------------------------------------------------------------- output
+
+
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "ordercast"
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.5, 3.2), layout="constrained")
+    members = [row["members"] for row in rows]
+    left.plot(members, [row["msgs_s"] / 1000 for row in rows], "o-")
+    left.set(title="Throughput, all send 1 kB", xlabel="members", ylabel="1000 messages/s")
+    right.plot(members, [row["p50_us"] / 1000 for row in rows], "o-", label="median")
+    right.plot(members, [row["p99_us"] / 1000 for row in rows], "o--", label="p99")
+    right.set(title="Latency at 500 messages/s", xlabel="members", ylabel="ms")
+    right.legend()
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(members, [str(n) for n in members])
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("what", nargs="*", metavar="WHAT", default=["idle", "hog", "slow", "growth"])
+    options.add_argument("--seconds", type=float, default=60.0)
+    options.add_argument("--out", type=Path, default=None)
+    options.add_argument("--plot", type=Path, default=None)
+    options.add_argument("--member", default="", help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.member:
+        print(json.dumps(asyncio.run(member(json.loads(given.member)))))
+        return
+    measures = {"idle": idle, "hog": hog, "slow": slow, "growth": growth}
+    unknown = [what for what in given.what if what not in measures]
+    if unknown:
+        sys.exit(f"{unknown[0]}: expected {', '.join(measures)}")
+    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
+    result: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine}
+    if given.out and given.out.exists():
+        result = json.loads(given.out.read_text()) | result  # measures not asked for now stay
+    for what in given.what:
+        print(f"{what} ...", file=sys.stderr, flush=True)
+        result[what] = measures[what](given.seconds)
+    if given.plot and "growth" in result:
+        plot(result["growth"], given.plot)
+    if given.out:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

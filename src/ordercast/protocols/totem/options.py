@@ -27,7 +27,7 @@ class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
     rtr_max: Annotated[int, Meta(ge=0, le=REQUESTS_MAX)] = 0  # requests on the token; 0: as many as a visit repairs
     accelerated: Count = 0  # frames sent after the token (Babay and Amir 2016); 0: all before it
     request_lag: Annotated[int, Meta(ge=0, le=64)] = 0  # visits a hole must be old before it is asked for
-    hold_after: Count = 5  # rotations without a new frame until the token is held; 0: never
+    hold_after: Count = 3  # rotations without a new frame until the token is held; 0: never
     crash_hint: bool = True  # believe a port that answers that nobody is there; false: only silence tells
     first_seq: Annotated[int, Meta(ge=0, le=SEQ_MAX)] = 0  # where every ring's numbers begin (tests of large numbers)
 

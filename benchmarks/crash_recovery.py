@@ -12,16 +12,15 @@ Prints one JSON object; the run is verified, and what was broken is listed.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from here import here
 
 from ordercast.trace.load import load
 from ordercast.trace.schema import Kind, Row
@@ -103,8 +102,7 @@ def main() -> None:
     starts = [row for row in world if row.kind == Kind.START and row.time_ns > first]
     resumed = [row for row in world if row.kind == Kind.RESUME]
     result = {
-        "date": datetime.date.today().isoformat(),
-        "machine": {"cores": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version()},
+        **here(),
         "protocol": asked.protocol,
         "options": asked.option,
         "members": MEMBERS,

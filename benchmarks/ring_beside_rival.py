@@ -13,16 +13,15 @@ Prints one JSON object.  Needs root for the namespaces; without --rival only our
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import os
-import platform
 import shlex
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from here import here
 
 MEMBERS = 4
 CELLS = [  # name, size, senders, rate, rival's MTU
@@ -90,15 +89,6 @@ def ratios(mine: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
     return {name: round(mine[name] / other[name], 3) for name in both}
 
 
-def machine() -> dict[str, Any]:
-    model = ""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    return {"cpu": model, "cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
-
-
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--rival", default="", help="command of the rival on MTU 65535")
@@ -124,8 +114,7 @@ def main() -> None:
                 found[name].setdefault(side, []).append(measure())
     result: dict[str, Any] = {
         "benchmark": "ring_beside_rival",
-        "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        **here(),
         "compared": bool(given.rival),
         "cells": [],
     }

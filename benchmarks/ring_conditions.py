@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
 import hashlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from here import here
 
 import ordercast
 from ordercast.live.bench import Plan, bench, free_ports
@@ -198,8 +198,7 @@ def main() -> None:
     unknown = [what for what in given.what if what not in measures]
     if unknown:
         sys.exit(f"{unknown[0]}: expected {', '.join(measures)}")
-    machine = {"cores": os.cpu_count(), "kernel": platform.release(), "python": platform.python_version()}
-    result: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine}
+    result: dict[str, Any] = here()
     if given.out and given.out.exists():
         result = json.loads(given.out.read_text()) | result  # measures not asked for now stay
     for what in given.what:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from here import here
 
 SUBSET = ["S2", "S15", "S17", "S18"]
 FAULTS_EACH = 5
@@ -262,8 +263,8 @@ def main() -> None:
     since = time.monotonic()
     spark = session(options.master)
     spark.range(2).count()
-    out: dict[str, Any] = {"benchmark": "verify_scale", "cores": os.cpu_count(),
-                           "spark_start_s": round(time.monotonic() - since, 1), "scales": {}}  # fmt: skip
+    started = round(time.monotonic() - since, 1)
+    out: dict[str, Any] = {"benchmark": "verify_scale", **here(), "spark_start_s": started, "scales": {}}
     for deliveries in options.deliveries:
         directory = options.work / f"deliveries-{deliveries:.0e}"
         out["scales"][f"{deliveries:.0e}"] = compare(spark, directory, int(deliveries), set(options.only))

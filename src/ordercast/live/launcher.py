@@ -174,16 +174,16 @@ class Launcher:
         self.changed_ns = _clock()  # when anything was last told
         self.views: list[dict[str, Any]] = []
         self.happened: list[str] = []
+        self.workload = {
+            "payload": "ordercast.workload.payload", "sizes": [plan.size], "messages": plan.messages,
+            "rate": plan.rate, "senders": plan.senders,
+        }  # fmt: skip
         self.begun_ns = self.last_ns = 0
         self.ending = False
 
     async def run(self) -> Result:
         (self.directory / "group.toml").write_text(configuration.dump(self.config))
-        header = build.trace_header(
-            self.config, self.config.group, self.service,
-            {"payload": "ordercast.workload.payload", "sizes": [self.plan.size], "messages": self.plan.messages,
-             "rate": self.plan.rate, "senders": self.plan.senders},
-        )  # fmt: skip
+        header = build.trace_header(self.config, self.config.group, self.service, self.workload)
         life = time.time_ns()
         self.log = Recorder(RowFile(self.config.trace_path, header, 0, life), 0, life, Level.DELIVER)
         try:
@@ -218,7 +218,7 @@ class Launcher:
     async def _start(self, seat: Seat) -> None:
         share = seat.share - seat.sent_before - seat.sent
         rate = self.plan.rate / self.plan.senders
-        work = Work(max(0, share), self.plan.size, rate, self.plan.service, self.config.group)
+        work = Work(max(0, share), self.plan.size, rate, self.plan.service, self.config.group, self.workload)
         file = str(self.directory / "group.toml")
         arguments = ["-m", "ordercast", "member", "--config", file, "--id", str(seat.member)]
         child = await self.fleet.start(

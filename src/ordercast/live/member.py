@@ -46,6 +46,7 @@ class Work(msgspec.Struct, frozen=True):
     rate: float  # messages per second; 0: as fast as the group takes them
     service: str
     run: str
+    whole: dict[str, Any]  # the workload it is a share of, as the trace tells it
 
 
 def say(**words: Any) -> None:
@@ -67,7 +68,7 @@ class Process:
             dir=config.trace_path,
             level=level,
             service=service,
-            workload={} if work is None else {"payload": "ordercast.workload.payload", "sizes": [work.size]},
+            workload={} if work is None else work.whole,
             expected=matches if work is not None else None,
         )
         self.group = Group(config, me, folder=folder, trace=trace)

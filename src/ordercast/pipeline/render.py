@@ -99,7 +99,7 @@ p{margin:0 0 10px;max-width:78ch}
 td.w{min-width:150px}
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{text-align:left;font-weight:600;color:var(--soft);border-bottom:2px solid var(--line);padding:5px 10px 5px 0;
-white-space:nowrap}
+vertical-align:bottom}
 td{border-bottom:1px solid var(--line);padding:5px 10px 5px 0;vertical-align:top}
 tr:last-child td{border-bottom:0}
 td.n,th.n{text-align:right}

@@ -1,0 +1,25 @@
+"""What a figure was measured on: goes into every result that is kept."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import ordercast
+
+
+def here() -> dict[str, Any]:
+    """Date, version and machine; `load` tells what else ran."""
+    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+              if line.startswith("model name")]  # fmt: skip
+    machine = {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 1),
+    }
+    return {"date": datetime.date.today().isoformat(), "version": ordercast.__version__, "machine": machine}

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from ordercast import cli, registry
+from ordercast.membership.automaton import TABLE, State
 from ordercast.sim.faults import Crash
 from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
@@ -89,6 +90,25 @@ def guarantees_page() -> str:
     return written + MARK + PROMISES_HEAD + "".join(rows)
 
 
+AUTOMATON_HEAD = """
+## The automaton
+What moves a member from state to state; an event that is not listed for a state is not acted upon.
+
+| in | when | it does | and is then in |
+|---|---|---|---|
+"""
+
+
+def membership_page() -> str:
+    """What a person wrote, up to the mark, then the automaton's table."""
+    written = (ROOT / "docs/design/membership.md").read_text().partition(MARK)[0]
+    rows = [
+        f"| {state.value} | {what.value} | {rule.does} | {(rule.to or state).value} |\n"
+        for (state, what), rule in sorted(TABLE.items(), key=lambda item: list(State).index(item[0][0]))
+    ]
+    return written + MARK + AUTOMATON_HEAD + "".join(rows)
+
+
 def picture_of_one_order() -> str:
     scenario = Scenario(protocol="token_site", members=3, messages=6, seed=3, load=Load(rate=20000.0))
     return spacetime.svg(run(scenario, level="full").trace, title="Three members, six messages, one order") + "\n"
@@ -102,7 +122,11 @@ def picture_of_a_crash() -> str:
 
 
 PICTURES = {"docs/img/one_order.svg": picture_of_one_order, "docs/img/crash.svg": picture_of_a_crash}
-PAGES = {"docs/reference/cli.md": cli_page, "docs/guarantees.md": guarantees_page}
+PAGES = {
+    "docs/reference/cli.md": cli_page,
+    "docs/guarantees.md": guarantees_page,
+    "docs/design/membership.md": membership_page,
+}
 
 
 def lost_pages() -> list[str]:

@@ -1,7 +1,7 @@
 """The automaton as a table: which event moves a member from which state to which, and what it does on the way.
 
 `TABLE` is what `member.Membership` obeys: an event that has no entry for the present state is not acted upon, and a
-change of state that the table does not list is a programming error.  The documentation's diagram is made from it.
+change of state that the table does not list is a programming error.  The documentation's table is made from it.
 
 Classical Totem gathers at every Join and every foreign message; here a Join from outside moves nobody by itself: only
 the choice of members does, by way of the rows it brings.
@@ -44,7 +44,7 @@ class Happening(Enum):
 
 
 class Rule(Struct, frozen=True):
-    does: str  # in words, for the diagram
+    does: str  # in words, for the documentation
     to: State | None = None  # None: stays
 
 

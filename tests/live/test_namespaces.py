@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import namespaces
 
 from .conftest import Cli
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "-")
 def test_a_group_on_a_bridge(cli: Cli, mtu: str) -> None:
     figures = cli.json("bench", "--members", "3", "--size", "1000", "--seconds", "0.5", "--mtu", mtu)
     assert figures["same_order"] is True and figures["msgs_s"] > 0
-    assert figures["datagram_bytes"] == min(int(mtu) - 28, 60_000)
+    assert figures["datagram_bytes"] == min(int(mtu) - 28, DATAGRAM_BYTES_LOOPBACK)
     assert figures["messages_per_frame"] > 2, "frames are larger than the path"
 
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from msgspec import msgpack
 from msgspec.structs import asdict
 
 from ordercast.contract import (
@@ -38,7 +37,9 @@ from ordercast.contract import (
 from ordercast.errors import WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live.alarm import Alarm
-from ordercast.live.sockets import JOINED_BYTES_MAX, Net, NetPlan, One, Several
+from ordercast.live.lives import PREFIX_BYTES, Lives
+from ordercast.live.outgoing import Outgoing
+from ordercast.live.sockets import Net, NetPlan, One, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
@@ -46,13 +47,10 @@ from ordercast.trace import record
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level, Traffic
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
-from ordercast.wire import header
 from ordercast.wire.codec import Codec
 from ordercast.wire.header import HEADER_BYTES
-from ordercast.wire.train import CAR_BYTES, MARK, TRAIN_BYTES_MAX, Station, cut, whole
+from ordercast.wire.train import MARK, Station, whole
 
-PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
-INCARNATION_MAX = 2**63 - 1
 REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
 UNREAD_BYTES_MAX = 64 * 2**20
@@ -60,7 +58,6 @@ UNREAD_BYTES_MAX = 64 * 2**20
 Bytes = bytes | memoryview
 Reader = tuple[NetId, Net, One, Several]
 _counter = struct.Struct("<Q")
-_encode_into = msgpack.Encoder().encode_into
 _clock = time.monotonic_ns
 
 
@@ -92,15 +89,9 @@ class Node:
         self.view: View | None = None
         self.running = False
         self.started_ns = 0
-        self._group = header.group_id(identity.group)
-        self._prefix = header.pack(self._group, identity.me, identity.incarnation, 0)[:PREFIX_BYTES]
-        self._peers: dict[bytes, Peer] = {}  # by the prefix of their datagrams
-        self._newest: dict[MemberId, int] = {identity.me: identity.incarnation}  # incarnation heard of each member
-        self._members = frozenset(identity.members)
-        self._datagram_bytes = datagram_bytes
+        self._lives = Lives(identity, info.hears_self)
         self._station = Station(2 * len(identity.members))
-        self._counter = 0  # datagrams of this life: the nonce of each
-        self._out = bytearray()  # datagrams that will go out in one send
+        self._outgoing = Outgoing(self._lives.prefix, datagram_bytes)
         self._timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
@@ -112,7 +103,7 @@ class Node:
         self.nets: dict[NetId, Net] = {}
         try:
             for number, plan in plans.items():
-                self.nets[number] = Net(plan, self._prefix, partial(self._unreachable, number))
+                self.nets[number] = Net(plan, self._lives.prefix, partial(self._unreachable, number))
         except BaseException:
             for net in self.nets.values():
                 net.close()
@@ -251,8 +242,8 @@ class Node:
         now = _clock()
         try:
             prefix = bytes(datagram[:PREFIX_BYTES])
-            known = self._peers.get(prefix)
-            peer = self._stranger(datagram) if known is None else known
+            known = self._lives.known.get(prefix)
+            peer = self._lives.stranger(datagram) if known is None else known
             body: Bytes = datagram[HEADER_BYTES:]
             if not body:
                 raise WireError("short")
@@ -266,7 +257,7 @@ class Node:
             self._dropped(now, why)
             return
         if known is None:
-            self._remember(prefix, peer)
+            self._lives.remember(prefix, peer)
         self.received += 1
         self.received_bytes += len(body) + HEADER_BYTES
         self._receive(now, number, peer, decoded, drops, body)
@@ -275,7 +266,7 @@ class Node:
         """Datagrams that the kernel joined: all of one size but the last.  Mostly they are one train."""
         data = bytes(datagrams)
         packet = whole(data, segment, PREFIX_BYTES)
-        peer = None if packet is None else self._peers.get(data[:PREFIX_BYTES])
+        peer = None if packet is None else self._lives.known.get(data[:PREFIX_BYTES])
         if packet is None or peer is None:
             view = memoryview(data)
             for start in range(0, len(data), segment):
@@ -303,29 +294,6 @@ class Node:
             self._log_received(now, number, peer, drops, body, actions)
         if actions:
             self._do(now, actions)
-
-    def _stranger(self, datagram: memoryview) -> Peer:
-        """Who a datagram of a life not heard of before is from: every check of the header, in order."""
-        head = header.unpack(datagram, self._group)
-        sender, incarnation = head.sender, head.incarnation
-        if sender not in self._members:
-            raise WireError("sender", f"member {sender} is not in this group")
-        if sender == self.identity.me and incarnation == self.identity.incarnation and not self.info.hears_self:
-            raise WireError("own")
-        if incarnation > INCARNATION_MAX:
-            raise WireError("incarnation", str(incarnation))
-        newest = self._newest.get(sender, 0)
-        if incarnation < newest:
-            raise WireError("earlier incarnation", f"member {sender}")
-        if sender == self.identity.me and incarnation > newest:
-            raise WireError("second claimant", f"another process says it is member {sender}")
-        return Peer(sender, incarnation)
-
-    def _remember(self, prefix: bytes, peer: Peer) -> None:
-        """A life whose first packet was well-formed to its end; its earlier lives are over."""
-        self._newest[peer.id] = peer.incarnation
-        self._peers = {old: known for old, known in self._peers.items() if known.id != peer.id}
-        self._peers[prefix] = peer
 
     def _dropped(self, now: Nanoseconds, why: WireError) -> None:
         self.drops[why.reason] += 1
@@ -371,23 +339,18 @@ class Node:
     # ------------------------------------------------------------------------------------------------------ actions
 
     def _do(self, now: Nanoseconds, actions: list[Action]) -> None:
-        """Carry out one step.  Consecutive datagrams to everybody on one net leave together."""
+        """Carry out one step."""
         if self.recorder is not None:
             self.recorder.actions(now, now, actions)
-        joining: Net | None = None
+        outgoing = self._outgoing
         for action in actions:
             kind = type(action)
             if kind is Transmit:
-                net = self.nets[action.net]  # type: ignore[attr-defined]
-                if joining is not None and (net is not joining or action.to != ALL):  # type: ignore[attr-defined]
-                    self._flush(joining)
-                    joining = None
-                if action.to == ALL:  # type: ignore[attr-defined]
-                    joining = self._append(net, action.packet, joining)  # type: ignore[attr-defined]
+                net, to = self.nets[action.net], action.to  # type: ignore[attr-defined]
+                if to == ALL:
+                    outgoing.to_all(net, action.packet)  # type: ignore[attr-defined]
                 else:
-                    self._segment = self._encode(action.packet)  # type: ignore[attr-defined]
-                    net.send(self._out, self._segment, net.address(action.to))  # type: ignore[attr-defined]
-                    self._out.clear()
+                    outgoing.to_one(net, to, action.packet)  # type: ignore[attr-defined]
             elif kind is Up:
                 self._up(action.event)  # type: ignore[attr-defined]
             elif kind is SetTimer:
@@ -396,8 +359,7 @@ class Node:
                 self._timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
-        if joining is not None:
-            self._flush(joining)
+        outgoing.flush()
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
         timers, alarm = self._timers, self._alarm
@@ -420,57 +382,6 @@ class Node:
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
         self._events.append(event)
-
-    def _encode(self, packet: Packet) -> int:
-        """Append a packet's datagram, or its train of datagrams, to the buffer; returns the size of the first."""
-        out = self._out
-        start = len(out)
-        self._counter += 1
-        out += self._prefix
-        out += _counter.pack(self._counter)
-        _encode_into(packet, out, -1)
-        size = len(out) - start
-        if size <= self._datagram_bytes:
-            return size
-        assert size <= TRAIN_BYTES_MAX, f"a {type(packet).__name__} of {size} bytes is too large for the network"
-        return self._couple(start)
-
-    def _couple(self, start: int) -> int:
-        """Turn the one datagram at `start` into a train."""
-        out, first = self._out, self._counter
-        bodies = cut(bytes(out[start + HEADER_BYTES :]), self._datagram_bytes - HEADER_BYTES - CAR_BYTES)
-        del out[start:]
-        for k, body in enumerate(bodies):
-            out += self._prefix
-            out += _counter.pack(first + k)
-            out += body
-        self._counter = first + len(bodies) - 1
-        return self._datagram_bytes
-
-    def _append(self, net: Net, packet: Packet, joining: Net | None) -> Net | None:
-        """Add a datagram to those that leave together; send what cannot wait.  Returns `net` if something waits."""
-        out = self._out
-        start = len(out)
-        size = self._encode(packet)
-        if joining is not None and (size != self._segment or len(out) > JOINED_BYTES_MAX):
-            if size < self._segment and len(out) <= JOINED_BYTES_MAX:  # only the last of a send may be shorter
-                self._flush(net)
-                return None
-            rest = out[start:]
-            del out[start:]
-            self._flush(net)
-            out += rest
-        self._segment = size
-        if len(out) % size or len(out) + size > JOINED_BYTES_MAX:
-            self._flush(net)
-            return None
-        return net
-
-    _segment = 0  # size of the datagrams being joined
-
-    def _flush(self, net: Net) -> None:
-        net.send(self._out, self._segment, net.targets)
-        self._out.clear()
 
     # ------------------------------------------------------------------------------------------------------- status
 

@@ -1,0 +1,89 @@
+"""Packets become datagrams, or trains of them; consecutive ones to everybody on one net leave in one call.
+
+With segmentation offload the kernel takes several datagrams at once if all but the last are of one size; so they are
+collected until one does not fit, goes elsewhere, or the step is over.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from msgspec import msgpack
+
+from ordercast.contract import Packet
+from ordercast.live.sockets import JOINED_BYTES_MAX, Net
+from ordercast.types import MemberId
+from ordercast.wire.header import HEADER_BYTES
+from ordercast.wire.train import CAR_BYTES, TRAIN_BYTES_MAX, cut
+
+_counter = struct.Struct("<Q")
+_encode_into = msgpack.Encoder().encode_into
+
+
+class Outgoing:
+    """`prefix` begins every datagram of this life; the datagram's counter follows it."""
+
+    def __init__(self, prefix: bytes, datagram_bytes: int) -> None:
+        self._prefix, self._datagram_bytes = prefix, datagram_bytes
+        self._count = 0  # datagrams of this life: the nonce of each
+        self._out = bytearray()  # datagrams that will go out in one send
+        self._segment = 0  # size of each of them but the last
+        self._net: Net | None = None  # where they go; None: nothing waits
+
+    def to_one(self, net: Net, member: MemberId, packet: Packet) -> None:
+        self.flush()
+        size = self._encode(packet)
+        net.send(self._out, size, net.address(member))
+        self._out.clear()
+
+    def to_all(self, net: Net, packet: Packet) -> None:
+        """Add a datagram to those that leave together; send what cannot wait."""
+        if self._net is not net:
+            self.flush()
+        out = self._out
+        start = len(out)
+        size = self._encode(packet)
+        if start and (size != self._segment or len(out) > JOINED_BYTES_MAX):
+            if size < self._segment and len(out) <= JOINED_BYTES_MAX:  # only the last of a send may be shorter
+                self.flush()
+                return
+            rest = out[start:]
+            del out[start:]
+            self.flush()
+            out += rest
+        self._net, self._segment = net, size
+        if len(out) % size or len(out) + size > JOINED_BYTES_MAX:
+            self.flush()
+
+    def flush(self) -> None:
+        """What waits leaves now."""
+        if self._net is not None:
+            self._net.send(self._out, self._segment, self._net.targets)
+            self._out.clear()
+            self._net = None
+
+    def _encode(self, packet: Packet) -> int:
+        """Append a packet's datagram, or its train of datagrams, to the buffer; returns the size of the first."""
+        out = self._out
+        start = len(out)
+        self._count += 1
+        out += self._prefix
+        out += _counter.pack(self._count)
+        _encode_into(packet, out, -1)
+        size = len(out) - start
+        if size <= self._datagram_bytes:
+            return size
+        assert size <= TRAIN_BYTES_MAX, f"a {type(packet).__name__} of {size} bytes is too large for the network"
+        return self._couple(start)
+
+    def _couple(self, start: int) -> int:
+        """Turn the one datagram at `start` into a train."""
+        out, first = self._out, self._count
+        bodies = cut(bytes(out[start + HEADER_BYTES :]), self._datagram_bytes - HEADER_BYTES - CAR_BYTES)
+        del out[start:]
+        for k, body in enumerate(bodies):
+            out += self._prefix
+            out += _counter.pack(first + k)
+            out += body
+        self._count = first + len(bodies) - 1
+        return self._datagram_bytes

@@ -1,0 +1,314 @@
+"""A member's turn on the ring: frames and tokens come, the token is visited, rests or goes on, frames go up.
+
+Paper: "Performance engineering of the Totem group communication system" (1998), section 2.1; the rules of a visit are
+in `ring`, what is known of the token in `hand`.  Views and recovery are put around it in `layer`.
+
+Differs from the papers:
+  D1  An idle token is held *before* the representative's visit, so that a frame of its own leaves without a rotation.
+  D2  A ring of one does not spin: the token rests until there is something to do.
+  D3  Who alone has sent for some rotations keeps the token for some more: its frames leave at once, and the ring does
+      not spin between them.  Anybody else with something to send calls it off, as an idle hold.
+"""
+
+from __future__ import annotations
+
+from ordercast.contract import (
+    ALL,
+    Action,
+    CancelTimer,
+    Layer,
+    Note,
+    Ordered,
+    Originate,
+    Packet,
+    Progress,
+    Receive,
+    SafeUpTo,
+    SetTimer,
+    Setup,
+    Transmit,
+    Up,
+)
+from ordercast.framing import Outbox
+from ordercast.membership import Membership, State
+from ordercast.protocols.totem.attempt import Attempt
+from ordercast.protocols.totem.hand import LONE, Hand
+from ordercast.protocols.totem.options import TotemOptions
+from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
+from ordercast.protocols.totem.ring import Held, Ring
+from ordercast.protocols.totem.rings import Rings
+from ordercast.protocols.totem.watch import Watch
+from ordercast.types import Cause, MemberId, Nanoseconds, NetId, Peer, ViewId
+
+
+class Turning(Layer):
+    """The part of the layer that works while a view lasts, and carries its recovery on the new ring."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        outbox: Outbox,
+        options: TotemOptions,
+        *,
+        net: NetId = 0,
+        hold_safe: bool = True,
+        stamps: bool = False,
+        ring_number: int = 0,
+    ) -> None:
+        identity = setup.identity
+        self.me, self.outbox, self.options, self.net = identity.me, outbox, options, net
+        self.hold_safe, self.stamps, self.ring_number = hold_safe, stamps, ring_number
+        self.timeout_ns = setup.timeout_ns
+        self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
+        self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
+        self.rings = Rings(
+            identity.me, options.limits(setup.frame_bytes), options,
+            hold_safe=hold_safe, stamps=stamps, number=ring_number,
+        )  # fmt: skip
+        self.membership = Membership(
+            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes
+        )
+        self._calm()
+        self.leaving = self.parted = False
+
+    def _calm(self) -> None:
+        """Nothing of a token in hand; the counters of a fresh ring."""
+        self.hand = Hand()
+        self.watch = Watch(self.me, self.timeout_ns)
+        self.own_last = self.options.first_seq  # number of my last frame on this ring
+        self.told_safe = self.options.first_seq
+
+    # ---------------------------------------------------------------------------------------------- what the layer does
+
+    def _carry(self, now: Nanoseconds, actions: list[Action]) -> list[Action]:
+        """Do what the membership decided; pass on the rest."""
+        raise NotImplementedError
+
+    def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
+        """After a visit on a new ring: is the exchange over?"""
+        raise NotImplementedError
+
+    def _leave_if_done(self, now: Nanoseconds) -> list[Action]:
+        """After a visit while leaving: has everything of mine arrived?"""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------------------------------------- packets
+
+    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        if self.parted:
+            return []
+        actions = self.membership.heard(now, source)
+        if actions is None:
+            return []
+        out = self._carry(now, actions) if actions else []
+        kind = type(packet)
+        if kind is Data:
+            self._data(now, source, packet, out)  # type: ignore[arg-type]
+        elif kind is Token:
+            out += self._token_came(now, source, packet)  # type: ignore[arg-type]
+        elif kind is Recovered:
+            self._recovered(now, source, packet, out)  # type: ignore[arg-type]
+        elif kind is HoldCancel:
+            out += self._hold_cancel(now, source, packet)  # type: ignore[arg-type]
+        else:
+            out += self._carry(now, self.membership.receive(now, source, packet))
+        return out
+
+    def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+        """A frame of my ring is kept; nothing is delivered before the input is drained."""
+        ring, attempt = self.rings.ring, self.rings.attempt
+        if data.ring != ring.id:
+            if attempt is None or data.ring != attempt.new.id:
+                out += self._foreign(now, source, data.ring)
+                return
+            ring = attempt.new
+        elif self.membership.frozen:  # layer D2
+            return
+        if not ring.fits(data):
+            out.append(Note("drop", {"why": "number", "seq": data.seq}))
+        elif ring.receive(data):
+            out.append(Receive(data.frame))
+            self._alive(now, ring, data.seq, data.frame.sender, out)
+        else:
+            out.append(Note("duplicate"))
+
+    def _recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
+        """A frame of an old ring on the new one: it counts here, and the old ring keeps it if that is mine."""
+        attempt = self.rings.attempt
+        if attempt is None or packet.ring != attempt.new.id:
+            out += self._foreign(now, source, packet.ring)
+        elif attempt.new.fits(packet) and attempt.new.receive(packet):
+            if attempt.exchange.received(packet.old):
+                out.append(Receive(packet.old.frame))
+            self._alive(now, attempt.new, packet.seq, source.id, out)
+
+    def _foreign(self, now: Nanoseconds, source: Peer, ring: ViewId) -> list[Action]:
+        if self.rings.knows(ring):
+            return []
+        return self._carry(now, self.membership.foreign(now, source, ring))
+
+    def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
+        """A new frame came: if it is numbered above the token I passed on, that has arrived."""
+        hand = self.hand
+        hand.heard(sender)
+        if hand.arrived(seq):
+            out += self._carry(now, self.membership.went_on(now))
+        if self.options.accelerated and seq > hand.passed_seq and sender == ring.before and not hand.eager:
+            hand.eager = True
+            if hand.pending is not None:
+                out += self._take(now)
+
+    def _token_came(self, now: Nanoseconds, source: Peer, token: Token) -> list[Action]:
+        ring = self._turning()
+        if ring is None or token.ring != ring.id:
+            return self._foreign(now, source, token.ring)
+        if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
+            return []
+        return self._take(now) if self.hand.eager else []
+
+    def _turning(self) -> Ring | None:
+        """The ring whose tokens I handle now."""
+        return self.rings.turning(self.membership.state)
+
+    # ------------------------------------------------------------------------------------------------------------ token
+
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        """All frames are in: now the token, and after it the application."""
+        out = self._take(now) if self.hand.pending is not None else []
+        ring = self.rings.ring
+        if ring.delivered < ring.my_aru and self.membership.state is State.OPERATIONAL:
+            out += self._deliver()
+        return out
+
+    def _take(self, now: Nanoseconds) -> list[Action]:
+        hand, ring = self.hand, self._turning()
+        token, hand.pending = hand.pending, None
+        if token is None or ring is None or not ring.accepts(token):
+            return []
+        out = self._carry(now, self.membership.token(now, ring.id, token.token_seq))
+        if self._turning() is not ring:
+            return out
+        if hand.may_rest(token, self.options.hold_after) and self._holds_idle_tokens(ring, token):
+            hand.held = token  # D1
+            return [*out, Note("hold", {"rotations": hand.idle}), SetTimer("hold", now + self.hold_ns)]
+        if hand.lone >= LONE and self._lone_speaker(ring, token):
+            hand.held, hand.lingers = token, True  # D3
+            out += [Note("linger"), SetTimer("hold", hand.linger(now, self.hold_ns))]
+            return out + self._early(now) if self.outbox else out
+        return out + self._visit(now, ring, token)
+
+    def _lone_speaker(self, ring: Ring, token: Token) -> bool:
+        """Nobody but me has sent anything, nobody lacks anything, nothing waits to become safe."""
+        mine = self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.leaving
+        calm = not token.rtr and token.aru_id is None and token.room is None and ring.delivered == token.seq
+        return mine and calm and ring is self.rings.ring and self.rings.attempt is None
+
+    def _early(self, now: Nanoseconds) -> list[Action]:
+        """Frames leave while the token stays; what cannot leave so, or wants to become safe, ends the stay."""
+        ring, token = self.rings.ring, self.hand.held
+        out: list[Action] = []
+        assert token is not None
+        self._originate(ring, ring.early(token, self.outbox), out)
+        out += self._deliver()
+        return out + self._resume(now) if self.outbox or ring.delivered < ring.my_aru else out
+
+    def _holds_idle_tokens(self, ring: Ring, token: Token) -> bool:
+        mine = ring.members[0] == self.me and len(ring.members) > 1 and ring is self.rings.ring
+        return mine and not self.leaving and (not self.outbox or token.room == 0)
+
+    def _visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+        out: list[Action] = []
+        last_aru, attempt = ring.last_aru, self.rings.attempt
+        visit = ring.visit(token, self.outbox, attempt.exchange if attempt is not None else None)
+        self.hand.visited()
+        if visit.resent:
+            out.append(Note("retransmit", {"frames": len(visit.resent)}))
+            out += [Transmit(self.net, ALL, held) for held in visit.resent]
+        new = visit.new
+        first = len(new) - min(self.options.accelerated, len(new))
+        self._originate(ring, new[:first] if first < len(new) else new, out)
+        out += self._pass(now, ring, visit.token)
+        if first < len(new):
+            self._originate(ring, new[first:], out)  # accelerated: behind the token
+        if len(visit.token.rtr) > len(token.rtr):
+            out.append(Note("request", {"frames": len(visit.token.rtr)}))
+        out.append(Note("rotation", {"ns": self.watch.rotation(now)}))
+        if attempt is not None:
+            return out + self._recovering(now, attempt, visit.token, last_aru)
+        out += self._deliver()
+        if self.stamps and ring.my_aru >= token.seq:
+            out.append(Up(Progress(visit.token.timestamp)))
+        if self.leaving:
+            out += self._leave_if_done(now)
+        return out + self._stuck(now, visit.token)
+
+    def _originate(self, ring: Ring, new: list[Held], out: list[Action]) -> None:
+        alone = len(ring.members) == 1
+        for held in new:
+            if type(held) is Data:
+                out.append(Originate(held.frame, ring.id))
+                out.append(Receive(held.frame))
+                self.own_last = held.seq
+                self.hand.heard(self.me)
+            if not alone:
+                out.append(Transmit(self.net, ALL, held))
+
+    def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+        if token.to == self.me:  # D2
+            self.hand.held = token
+            work = self.rings.attempt is not None or self.outbox or ring.safe_upto < ring.high
+            return [SetTimer("alone", now + (self.busy_ns if work else self.hold_ns))]
+        self.hand.pass_on(now, token)
+        return self._carry(now, self.membership.pass_token(now, token.to, token, ring.id, token.token_seq))
+
+    def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
+        if not self.watch.stuck(now, token):
+            return []
+        cause = Cause("stuck receiver", token.aru_id, "T", f"aru stayed at {token.aru} below {token.seq}")
+        out: list[Action] = [Note("stuck", {"member": token.aru_id, "aru": token.aru, "seq": token.seq})]
+        assert token.aru_id is not None
+        return out + self._carry(now, self.membership.suspect(now, cause, (token.aru_id,)))
+
+    def _deliver(self) -> list[Action]:
+        ring = self.rings.ring
+        epoch, number = ring.id.seq, self.ring_number
+        out: list[Action] = [
+            Up(Ordered(held.frame, epoch, held.seq, None, number, held.stamp))
+            for held in ring.deliver()
+            if type(held) is Data
+        ]
+        if ring.released < ring.safe_upto:
+            ring.release()
+        if not self.hold_safe and ring.safe_upto > self.told_safe:
+            self.told_safe = ring.safe_upto
+            out.append(Up(SafeUpTo(ring.safe_upto)))
+        return out
+
+    # ------------------------------------------------------------------------------------------------------------- idle
+
+    def _wake(self, now: Nanoseconds) -> list[Action]:
+        """There is something to do: use a token in hand, or ask the representative not to hold it."""
+        hand, several = self.hand, len(self.rings.ring.members) > 1
+        if self.membership.state is not State.OPERATIONAL:
+            return []
+        if hand.lingers and not self.leaving:
+            return self._early(now)
+        if hand.held is not None:
+            return self._resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
+        if several and hand.may_be_resting(self.me, self.options.hold_after):
+            hand.cancelled = True
+            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(self.rings.ring.id))]
+        return []
+
+    def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
+        if packet.ring != self.rings.ring.id:
+            return self._foreign(now, source, packet.ring)
+        self.hand.idle = 0
+        return self._resume(now) if self.hand.held is not None and len(self.rings.ring.members) > 1 else []
+
+    def _resume(self, now: Nanoseconds) -> list[Action]:
+        """The held token goes on, after my visit."""
+        token, ring = self.hand.empty(), self._turning()
+        if token is None or ring is None or not ring.accepts(token):
+            return []
+        return [CancelTimer("hold"), *self._visit(now, ring, token)]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ordercast.cli.common import Whole, emit, force_option, json_option, output_directory, progress
-from ordercast.cli.spark_options import open_session, spark_options
-from ordercast.errors import TraceError, UsageError
+from ordercast.cli.common import emit, output_directory, progress
+from ordercast.cli.spark_options import open_session, trace_options
+from ordercast.errors import TraceError
 
 if TYPE_CHECKING:
     from ordercast.pipeline.report import Tables
@@ -49,22 +49,9 @@ def collect(
     return tables, bad
 
 
-def check(plain: bool, master: str | None, conf: tuple[tuple[str, str], ...]) -> None:
-    if plain and (master or conf):
-        raise UsageError("--plain runs without Spark: it excludes --master and --conf")
-
-
 @click.command("measure")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option("--plain", is_flag=True, help="In this process, without Spark.")
-@click.option(
-    "--skip-bad", is_flag=True, help="Measure the rest when a file cannot be read, and count what was left out."
-)
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for the tables as CSV and JSON.")
-@click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the files are cut.")
-@force_option
-@spark_options
-@json_option
+@trace_options
 def command(
     paths: tuple[Path, ...],
     plain: bool,
@@ -77,7 +64,6 @@ def command(
     as_json: bool,
 ) -> int:
     """Measure the traces at PATH...: latency per protocol and load, throughput, traffic, view changes."""
-    check(plain, master, conf)
     if out is not None:
         output_directory(out, force)
     since = time.monotonic()

@@ -6,28 +6,24 @@ from pathlib import Path
 
 import click
 
-from ordercast.cli.common import emit, force_option, json_option, output_directory, progress
-from ordercast.cli.measure import check, collect
-from ordercast.cli.spark_options import spark_options
+from ordercast.cli.common import emit, output_directory, progress
+from ordercast.cli.measure import collect
+from ordercast.cli.spark_options import trace_options
 
 
 @click.command("report")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("out/report"), show_default=True, help="Directory."
 )
 @click.option("--title", default="", help="Of the page.")
-@click.option("--plain", is_flag=True, help="In this process, without Spark.")
-@click.option("--skip-bad", is_flag=True, help="Go on with the rest when a file cannot be read.")
-@force_option
-@spark_options
-@json_option
+@trace_options
 def command(
     paths: tuple[Path, ...],
     out: Path,
     title: str,
     plain: bool,
     skip_bad: bool,
+    tasks: int | None,
     force: bool,
     master: str | None,
     conf: tuple[tuple[str, str], ...],
@@ -37,18 +33,17 @@ def command(
     from ordercast.pipeline import report, verify
     from ordercast.pipeline.find import find
 
-    check(plain, master, conf)
     units = find(paths)
     output_directory(out, force)
     with progress("report") as shown:
-        tables, _ = collect(paths, plain, skip_bad, None, master, conf, shown)
+        tables, _ = collect(paths, plain, skip_bad, tasks, master, conf, shown)
         shown.say("verifying ...")
         if plain:
             summary = verify.summarise_rows(verify.verify_here(paths))
         else:
             from ordercast.pipeline.session import session
 
-            summary = verify.summarise(verify.verify_units(session(), units))
+            summary = verify.summarise(verify.verify_units(session(), units, None, tasks))
         shown.say("drawing ...")
         engine = "plain" if plain else "spark"
         page = report.write(out / "report.html", summary, tables, units=units, title=title, engine=engine)

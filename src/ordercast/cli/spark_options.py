@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ordercast.cli.common import BadValue, Progress
+from ordercast.cli.common import BadValue, Progress, Whole, force_option, json_option
+from ordercast.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,11 +34,42 @@ class Setting(click.ParamType):
 def spark_options(command: Command) -> Command:
     """--master and --conf."""
     command = click.option(
-        "--conf", "conf", type=Setting(), multiple=True, help="A Spark setting, KEY=VALUE; may be given again."
+        "--conf",
+        "conf",
+        type=Setting(),
+        multiple=True,
+        is_eager=True,
+        help="A Spark setting, KEY=VALUE; may be given again.",
     )(command)
     return click.option(
-        "--master", default=None, help="Where Spark runs: local[N] (default: all cores here), spark://…, sc://…, yarn."
+        "--master",
+        default=None,
+        is_eager=True,
+        help="Where Spark runs: local[N] (default: all cores here), spark://…, sc://…, yarn.",
     )(command)
+
+
+def trace_options(command: Command) -> Command:
+    """PATH..., and what all commands that read traces have in common."""
+    several = "Go on with the rest when a file cannot be read, and count what was left out."
+    for option in (
+        json_option,
+        spark_options,
+        force_option,
+        click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the files are cut."),
+        click.option("--skip-bad", is_flag=True, help=several),
+        click.option("--plain", is_flag=True, callback=_alone, help="In this process, without Spark."),
+        click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."),
+    ):
+        command = option(command)
+    return command
+
+
+def _alone(ctx: click.Context, param: click.Parameter, plain: bool) -> bool:
+    """Called after --master and --conf, which are eager, are known."""
+    if plain and (ctx.params.get("master") or ctx.params.get("conf")):
+        raise UsageError("--plain runs without Spark: it excludes --master and --conf")
+    return plain
 
 
 def open_session(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ordercast.cli.common import BadValue, Whole, emit, force_option, json_option, output_directory, progress
-from ordercast.cli.spark_options import open_session, spark_options
-from ordercast.errors import TraceError, UsageError
+from ordercast.cli.common import BadValue, emit, output_directory, progress
+from ordercast.cli.spark_options import open_session, trace_options
+from ordercast.errors import TraceError
 
 if TYPE_CHECKING:
     from ordercast.pipeline.verify import Summary
@@ -36,19 +36,11 @@ class Promises(click.ParamType):
 
 
 @click.command("verify")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
 @click.option(
     "--promises", type=Promises(), default=None, help="Judge by these alone, as S1,S17 (else by all that apply)."
 )
-@click.option("--plain", is_flag=True, help="With the plain checkers in this process, without Spark.")
-@click.option(
-    "--skip-bad", is_flag=True, help="Judge the rest when a file cannot be read, and count what was left out."
-)
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for the table of verdicts.")
-@click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the files are cut.")
-@force_option
-@spark_options
-@json_option
+@trace_options
 def command(
     paths: tuple[Path, ...],
     promises: list[str] | None,
@@ -68,8 +60,6 @@ def command(
     from ordercast.pipeline import verify as stage
     from ordercast.pipeline.find import find
 
-    if plain and (master or conf):
-        raise UsageError("--plain runs without Spark: it excludes --master and --conf")
     if out is not None:
         output_directory(out, force)
     engine = "plain" if plain else "spark"

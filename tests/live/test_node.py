@@ -31,7 +31,7 @@ from ordercast.contract import (
 from ordercast.errors import RunError, UsageError, WireError
 from ordercast.live.bench import free_ports
 from ordercast.live.node import Node
-from ordercast.live.sockets import NetPlan
+from ordercast.live.sockets import Net, NetPlan
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import chain
@@ -421,6 +421,98 @@ def test_a_fault_of_ours_stops_the_member_and_is_told() -> None:
         assert place.heard(1) == [b"fault"]
 
     play(place, work())
+
+
+class Full:
+    """A recorder whose disk is full."""
+
+    log = None
+
+    def actions(self, *_: Any) -> None:
+        raise RunError("cannot extend the trace file: No space left on device")
+
+    def event(self, *_: Any, **__: Any) -> None:
+        self.actions()
+
+
+def test_a_trace_that_cannot_be_written_stops_the_member_and_is_told() -> None:
+    place = Place(3)
+
+    async def work() -> None:
+        sender = place.start(3)
+        for me, provoke in ((1, lambda: sender.submit(Submission([b"to all"]))), (2, lambda: raw(place, 2, b"bad"))):
+            node = place.start(me)
+            place.core(me).scripts = {b"to all": [SetTimer("again", 0)]}
+            node.recorder = Full()  # type: ignore[assignment]
+            provoke()
+            await until(lambda me=me: me in place.failures)
+            assert isinstance(place.failures[me], RunError) and not node.running
+        sender.recorder = Full()  # type: ignore[assignment]
+        assert sender.submit(Submission([b"x"])) is None and 3 in place.failures
+
+    play(place, work())
+
+
+class Answering:
+    """A socket that first says what became of earlier datagrams."""
+
+    def __init__(self, real: socket.socket, *errors: int) -> None:
+        self.real, self.errors = real, list(errors)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def _answer(self) -> None:
+        if self.errors:
+            number = self.errors.pop(0)
+            raise OSError(number, os.strerror(number))
+
+    def sendto(self, *args: Any) -> int:
+        self._answer()
+        return self.real.sendto(*args)
+
+    def sendmsg(self, *args: Any) -> int:
+        self._answer()
+        return self.real.sendmsg(*args)
+
+    def recvmsg_into(self, *args: Any) -> Any:
+        self._answer()
+        return self.real.recvmsg_into(*args)
+
+
+def test_a_host_that_cannot_be_reached_costs_the_others_nothing() -> None:
+    """The kernel reports it at the next call of the socket, whatever that is about."""
+    one, two = (("127.0.0.1", port) for port in free_ports(2))
+    got: list[bytes] = []
+    net = Net(NetPlan(1, {1: one, 2: two}), b"", lambda member: None)
+    peer = Net(NetPlan(2, {1: one, 2: two}), b"", lambda member: None)
+    real, far = net._unicast, errno.EHOSTUNREACH
+    try:
+        net._unicast = Answering(real, far)  # type: ignore[assignment]
+        net.send(b"one", 3, (two,))
+        net._unicast = Answering(real, far)  # type: ignore[assignment]
+        net.send(bytes(2500), 1000, (two,))
+        assert net.joins, "a lost host is no reason to give up offload"
+        peer._unicast = Answering(peer._unicast, far)  # type: ignore[assignment]
+
+        def several(data: memoryview, segment: int, drops: int) -> None:
+            got.extend(bytes(data[at : at + segment]) for at in range(0, len(data), segment))
+
+        peer.read(peer._unicast, lambda data, drops: got.append(bytes(data)), several, 100)
+        assert [len(data) for data in got] == [3, 1000, 1000, 500]
+    finally:
+        net.close()
+        peer.close()
+
+
+def test_trains_of_the_largest_datagrams_leave_one_by_one() -> None:
+    one, two = (("127.0.0.1", port) for port in free_ports(2))
+    net = Net(NetPlan(1, {1: one, 2: two}), b"", lambda member: None)
+    try:
+        net.send(bytes(65_507 + 300), 65_507, (one,))
+        assert net.read(net._unicast, lambda data, drops: None, lambda data, size, drops: None, 10) == 2
+    finally:
+        net.close()
 
 
 def test_room_follows_what_the_application_has_read() -> None:

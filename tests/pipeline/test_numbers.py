@@ -82,6 +82,10 @@ def test_latency_free_of_skew_sees_through_clocks(skew_ms: float, drift: float) 
         assert abs(raw - true) > 1e6  # the clocks alone say nothing
 
 
+def test_a_run_without_messages_has_no_latencies() -> None:
+    assert numbers.pair_latencies(columns(simulated(messages=0))) == []
+
+
 def test_both_methods_agree_with_the_plain_ones() -> None:
     trace = simulated(clocks=Clocks(skew_ms=50.0))
     pairs = numbers.pair_latencies(columns(trace), hold_max_ns=10**12)

@@ -225,3 +225,11 @@ def test_a_token_that_knows_less_than_was_numbered_is_not_taken() -> None:
     one, _ = pair()
     one.receive(Data(RING, 7, frame(2, 7)))
     assert not one.accepts(Token(RING, 1, 5, 6, 6)) and one.accepts(Token(RING, 1, 5, 7, 6))
+
+
+def test_early_frames_are_stamped_after_the_token_that_stays() -> None:
+    ring, _ = pair(stamps=True)
+    token = Token(RING, 1, 4, 0, 0, timestamp=10)
+    early = ring.early(token, outbox(1, 2))
+    assert [d.stamp for d in early if type(d) is Data] == [11, 12], "others know that nothing up to 10 is missing"
+    assert ring.visit(token, outbox(1, 0)).token.timestamp == 13

@@ -213,9 +213,13 @@ class Node:
             self._log(kind(now, *args), None)
             self._fail(why)
             return []
-        if self._logs:
-            self._log(kind(now, *args), actions)
-        self._do(now, actions)
+        try:
+            if self._logs:
+                self._log(kind(now, *args), actions)
+            self._do(now, actions)
+        except Exception as why:  # a trace that cannot be written: what was decided is not, or half, carried out
+            self._fail(why)
+            return []
         return actions
 
     def _log(self, entry: Any, actions: list[Action] | None) -> None:
@@ -290,15 +294,21 @@ class Node:
             self._log_received(now, number, peer, drops, body, None)
             self._fail(why)
             return
-        if self._logs:
-            self._log_received(now, number, peer, drops, body, actions)
-        if actions:
-            self._do(now, actions)
+        try:
+            if self._logs:
+                self._log_received(now, number, peer, drops, body, actions)
+            if actions:
+                self._do(now, actions)
+        except Exception as why:
+            self._fail(why)
 
     def _dropped(self, now: Nanoseconds, why: WireError) -> None:
         self.drops[why.reason] += 1
         if self.recorder is not None and why.reason != "own":
-            self.recorder.event(now, now, Kind.DROP, detail={"reason": why.reason, "what": str(why)[:200]})
+            try:
+                self.recorder.event(now, now, Kind.DROP, detail={"reason": why.reason, "what": str(why)[:200]})
+            except Exception as fault:
+                self._fail(fault)
 
     def _log_received(
         self, now: Nanoseconds, net: NetId, peer: Peer, drops: int, body: Bytes, actions: list[Action] | None

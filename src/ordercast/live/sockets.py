@@ -40,6 +40,7 @@ _CONTROL_BYTES = 128
 JOINED_BYTES_MAX = 65_000  # of one send with segmentation offload
 JOINED_MAX = 64
 _SEND_TIMEOUT_US = 5_000
+_NO_OFFLOAD = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)  # of this kernel, device or path
 _U16 = struct.Struct("=H")
 _I32 = struct.Struct("=i")
 _EXTENDED_ERROR = struct.Struct("=IBBBBII")
@@ -143,8 +144,9 @@ class Net:
                 size, control, _, _ = receive(buffers, _CONTROL_BYTES, _DONTWAIT)
             except BlockingIOError:
                 break
-            except ConnectionRefusedError:  # an answer to an earlier send: it waits in the error queue
+            except OSError:  # an answer to an earlier send (no such port, no way there): it waits in the error queue
                 self.read_errors(sock)
+                limit -= 1
                 continue
             drops = segment = 0
             for _, kind, data in control:
@@ -197,7 +199,7 @@ class Net:
         count = -(-size // segment)
         self.sent["datagrams"] += count * len(to)
         self.sent["bytes"] += size * len(to)
-        most = min(JOINED_MAX, JOINED_BYTES_MAX // segment) * segment
+        most = max(1, min(JOINED_MAX, JOINED_BYTES_MAX // segment)) * segment
         for address in to:
             if count == 1:
                 self._send(datagrams, address)
@@ -222,8 +224,9 @@ class Net:
             except BlockingIOError:
                 self.sent["full"] += 1
                 return
-            except OSError:
-                self._segments = False  # this kernel or this device cannot; plain datagrams from now on
+            except OSError as why:
+                self.sent[f"error {why.errno}"] += 1
+                self._segments = why.errno not in _NO_OFFLOAD  # then plain datagrams from now on
         with memoryview(datagrams) as view:
             for start in range(0, len(view), segment):
                 with view[start : start + segment] as datagram:
@@ -233,13 +236,14 @@ class Net:
         for _ in range(3):
             try:
                 self._unicast.sendto(datagram, address)
+            except BlockingIOError:
+                self.sent["full"] += 1  # lost, as on any network: the protocol repeats it
             except ConnectionRefusedError:  # about an earlier datagram; this one was not sent
                 self.sent["refused"] += 1
                 continue
-            except BlockingIOError:
-                self.sent["full"] += 1  # lost, as on any network: the protocol repeats it
-            except OSError as why:
-                self.sent[f"error {why.errno}"] += 1  # no route, interface down: lost
+            except OSError as why:  # also mostly about an earlier one: no way to its host; else this one is lost
+                self.sent[f"error {why.errno}"] += 1
+                continue
             else:
                 self.sent["calls"] += 1
                 self._filtered += 1

@@ -188,10 +188,12 @@ def _echoes(c: Columns, matched: Matched, sender: Array, receiver: Array, hold_m
 
 def _pairs(sender: Array, receiver: Array) -> Iterator[tuple[int, int, Array]]:
     """(sender, receiver, places in the arrays, ascending), own deliveries left out."""
+    if not len(sender):
+        return
     code = sender << 32 | receiver
     order = np.argsort(code, kind="stable")
     sorted_code = code[order]
-    starts = np.flatnonzero(np.r_[True, sorted_code[1:] != sorted_code[:-1]]) if len(code) else np.zeros(0, int)
+    starts = np.flatnonzero(np.r_[True, sorted_code[1:] != sorted_code[:-1]])
     for start, end in zip(starts, np.r_[starts[1:], len(code)], strict=True):
         i, j = int(sorted_code[start] >> 32), int(sorted_code[start] & 0xFFFFFFFF)
         if i != j:

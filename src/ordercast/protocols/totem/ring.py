@@ -134,6 +134,8 @@ class Ring:
     def early(self, token: Token, source: Source) -> list[Held]:
         """Number new frames on an accepted token that stays in hand (D5)."""
         window = self.limits.window_size if token.room is None else min(token.room, self.limits.window_size)
+        if self.stamps:
+            self.clock = max(self.clock, token.timestamp + 1)
         waiting = source.waiting() + self.ahead
         allowed = allowance(self.limits, window, token.fcc, self.my_trc, token.backlog, waiting, self.my_pbl)
         new = self._number(source, self._least(allowed, token.seq), token.seq + self.ahead)

@@ -84,6 +84,7 @@ class Groups(Layer):
         self.heard: set[MemberId] = set()  # by GStates of this view
         self.held: deque[Event] = deque()
         self.common: dict[str, set[MemberId]] | None = None  # D1: the picture as far as all have it; None: all of it
+        self.told: dict[str, tuple[MemberId, ...]] = {}  # what went up last of each group that is not empty
 
     # ------------------------------------------------------------------------------------------------------ inputs
 
@@ -169,7 +170,11 @@ class Groups(Layer):
         members = self._told().get(group, set())
         if group in self.mine and self.me not in members:
             return []  # D1: the others do not know yet that I am in it
-        return [Up(GroupView(group, tuple(sorted(members)), self.view.id if self.view is not None else None))]
+        self.told[group] = tuple(sorted(members))
+        view = GroupView(group, self.told[group], self.view.id if self.view is not None else None)
+        if not members:
+            del self.told[group]
+        return [Up(view)]
 
     # ------------------------------------------------------------------------------------------------------- views
 
@@ -193,7 +198,9 @@ class Groups(Layer):
         self.view = view
         self.heard = set()
         self.missing = set() if self.cell == set(view.members) else set(view.members)
-        if not self.missing or self.me != min(self.cell):
+        if not self.missing:
+            return self._all_known() if self.common is not None else []
+        if self.me != min(self.cell):
             return []
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
         was_empty = not self.outbox
@@ -215,11 +222,13 @@ class Groups(Layer):
         self.missing -= cell
         if self.missing:
             return []
-        self.cell, self.common = frozenset(self.view.members), None
-        return [*self._tell_merged(), *self._release()]
+        self.cell = frozenset(self.view.members)
+        return [*self._all_known(), *self._release()]
 
-    def _tell_merged(self) -> list[Action]:
-        return [action for group in sorted(self.groups) for action in self._tell(group)]
+    def _all_known(self) -> list[Action]:
+        """Everybody in the view has my picture: all of it goes up, and what was told of groups that are no more."""
+        self.common = None
+        return [action for group in sorted(self.groups.keys() | self.told.keys()) for action in self._tell(group)]
 
     def _release(self) -> list[Action]:
         out: list[Action] = []

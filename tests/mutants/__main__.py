@@ -1,6 +1,6 @@
 """Run the swarm against the mutants: `python -m tests.mutants [NAME ...] [--seeds 0:200] [--jobs K] [--shrink]`.
 
-Prints for each which seed killed it, after how many, by which promise; survivors with the reason known for them
+Prints for each what killed it, after how many seeds, by which promise; survivors with the reason known for them
 (survivors.toml).  Exit code 1 when a mutant lives for which none is known, or the canary does.
 """
 
@@ -9,35 +9,18 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-import tomllib
 from pathlib import Path
 
-from tests.mutants import MUTANTS
-from tests.mutants.hunt import WORK, variant
+from tests.mutants import MUTANTS, killers
+from tests.mutants.hunt import WORK, directed, variant
+from tests.mutants.killers import Kill
 
 from ordercast.swarm.campaign import compare
 from ordercast.swarm.runner import Runner
 from ordercast.swarm.task import WORK_SHRINK
 
-SURVIVORS = Path(__file__).with_name("survivors.toml")
-KILLERS = Path(__file__).with_name("killers.toml")
 LIMIT_S = 7200.0
 DETERMINISM_SEEDS = 20
-
-
-def write_killers(killed: dict[str, tuple[int, str]]) -> None:
-    """The seeds that tests run again; those of mutants not hunted now stay."""
-    table: dict[str, int] = tomllib.loads(KILLERS.read_text(encoding="utf-8")) if KILLERS.exists() else {}
-    table |= {name: seed for name, (seed, promise) in killed.items() if seed >= 0 and promise != "S25"}
-    lines = [f"{name} = {seed}" for name, seed in sorted(table.items()) if name in MUTANTS]
-    head = "# The first seed that kills each mutant, as `python -m tests.mutants --write` found it."
-    KILLERS.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
-
-
-def reasons() -> dict[str, str]:
-    """Why a mutant cannot be killed, where that is known."""
-    table: dict[str, str] = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))
-    return table
 
 
 def main() -> int:
@@ -45,7 +28,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="mutants; all when none are named")
     parser.add_argument("--seeds", default="0:200")
     parser.add_argument("--jobs", type=int, default=None)
-    parser.add_argument("--write", action="store_true", help="keep the killing seeds in killers.toml")
+    parser.add_argument("--write", action="store_true", help="keep what killed each in killers.toml")
+    parser.add_argument("--summary", type=Path, help="write what is known of all mutants to this page")
     parser.add_argument("--shrink", action="store_true", help="make each killing run small and print it")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in MUTANTS]
@@ -54,48 +38,58 @@ def main() -> int:
         return 2
     first, last = map(int, arguments.seeds.split(":"))
     names = arguments.names or sorted(MUTANTS, key=lambda name: (MUTANTS[name].area, name))
+    since = time.monotonic()
     killed, alive = hunt_all(names, range(first, last), arguments.jobs)
     if arguments.shrink:
         shrink_all(killed, arguments.jobs)
     if arguments.write:
-        write_killers(killed)
-    known = reasons()
-    unexplained = [name for name in alive if name not in known]
+        killers.write(killers.merged(killed, alive))
+    if arguments.summary:
+        arguments.summary.write_text(killers.page(killers.merged(killed, alive), arguments.seeds), encoding="utf-8")
+    return tell(names, killed, alive, last - first, time.monotonic() - since)
+
+
+def tell(names: list[str], killed: dict[str, Kill], alive: list[str], seeds: int, seconds: float) -> int:
+    known = killers.reasons()
+    unexplained = [name for name in alive if name not in known or name == "canary"]
     for name in alive:
         print(f"SURVIVES {name}: {known.get(name, 'no reason is known')}")
+    for name in sorted(known.keys() & killed.keys()):
+        print(f"{name} was killed: take it off survivors.toml")
     share = 100 * len(killed) // max(1, len(names))
     print(
-        f"{len(killed)} of {len(names)} mutants killed ({share} %), {len(alive)} alive, {len(unexplained)} unexplained"
+        f"{len(killed)} of {len(names)} mutants killed ({share} %) within {seeds} seeds each, "
+        f"{len(alive)} alive, {len(unexplained)} unexplained, {seconds:.0f} s"
     )
     return 1 if unexplained else 0
 
 
-def hunt_all(names: list[str], seeds: range, jobs: int | None) -> tuple[dict[str, tuple[int, str]], list[str]]:
-    """(mutant -> killing seed and promise, survivors); prints a line for each."""
-    killed: dict[str, tuple[int, str]] = {}
+def hunt_all(names: list[str], seeds: range, jobs: int | None) -> tuple[dict[str, Kill], list[str]]:
+    """(mutant -> what killed it, survivors); prints a line for each."""
+    killed: dict[str, Kill] = {}
     alive: list[str] = []
     hunted = [name for name in names if MUTANTS[name].by == "swarm"]
     tasks = [(k, {"name": name, "first": seeds.start, "last": seeds.stop}) for k, name in enumerate(hunted)]
     with Runner(WORK, workers=jobs, limit_s=LIMIT_S) as runner:
         for result in runner.map(tasks):
-            name = hunted[result.key]
-            if not result.ok:
-                killed[name] = (-1, "ended")
-                print(f"killed   {name:28} ended: {result.error}")
-            elif result.value["seed"] is None:
-                alive.append(name)
-                print(f"alive    {name:28} after {result.value['tried']} seeds")
+            name, value = hunted[result.key], result.value or {}
+            if value.get("promise"):
+                kill = Kill(value["promise"], value["tried"], value.get("seed"), value.get("scenario", ""))
+                killed[name] = kill
+                print(
+                    f"killed   {name:28} {kill.words} ({kill.tried} tried) {kill.promise:7} {MUTANTS[name].breaks} "
+                    f"[{result.seconds:.0f} s]"
+                )
             else:
-                value = result.value
-                killed[name] = (value["seed"], value["promise"])
-                print(f"killed   {name:28} seed {value['seed']:<4} ({value['tried']} tried) {value['promise']:7} "
-                      f"{MUTANTS[name].breaks}")  # fmt: skip
+                alive.append(name)
+                what = result.error or f"after {value['tried']} seeds, {value['given_up']} given up"
+                print(f"alive    {name:28} {what} [{result.seconds:.0f} s]")
             sys.stdout.flush()
     for name in (name for name in names if MUTANTS[name].by == "determinism"):
         few = seeds[:DETERMINISM_SEEDS]
         equal, different = compare(few, (MUTANTS[name].protocol,), variant=variant(name), jobs=jobs)
         if different:
-            killed[name] = (different[0][0], "S25")
+            killed[name] = Kill("S25", len(few), different[0][0])
             print(f"killed   {name:28} seed {different[0][0]:<4} ({len(few)} run twice) S25     {MUTANTS[name].breaks}")
         else:
             alive.append(name)
@@ -104,12 +98,13 @@ def hunt_all(names: list[str], seeds: range, jobs: int | None) -> tuple[dict[str
     return killed, alive
 
 
-def shrink_all(killed: dict[str, tuple[int, str]], jobs: int | None) -> None:
-    names = [name for name, (seed, promise) in killed.items() if seed >= 0 and promise != "S25"]
+def shrink_all(killed: dict[str, Kill], jobs: int | None) -> None:
+    names = [name for name, kill in killed.items() if kill.promise != "S25"]
     since = time.monotonic()
     tasks = [
-        (k, {"promise": killed[name][1], "budget_s": 60.0, "seed": killed[name][0],
-             "protocols": [MUTANTS[name].protocol], "variant": variant(name)})
+        (k, {"promise": killed[name].promise, "budget_s": 60.0, "seed": killed[name].seed or 0,
+             "protocols": [MUTANTS[name].protocol], "variant": variant(name),
+             "scenario": directed(killed[name].scenario).to_dict() if killed[name].scenario else None})
         for k, name in enumerate(names)
     ]  # fmt: skip
     with Runner(WORK_SHRINK, workers=jobs, limit_s=LIMIT_S) as runner:

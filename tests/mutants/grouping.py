@@ -57,7 +57,10 @@ def groups_leave_ignored(setup: Setup) -> Stack:
     return totem(setup, groups=Stays)
 
 
-@mutant("groups_no_wait_after_merge", "totem", AREA, "messages of a merged view do not wait for the others' groups")
+@mutant(
+    "groups_no_wait_after_merge", "totem", AREA, "messages of a merged view do not wait for the others' groups",
+    scenario="groups_merge",
+)  # fmt: skip
 def groups_no_wait_after_merge(setup: Setup) -> Stack:
     class Hasty(Groups):
         def _regular(self, view: View) -> list[Action]:
@@ -68,7 +71,10 @@ def groups_no_wait_after_merge(setup: Setup) -> Stack:
     return totem(setup, groups=Hasty)
 
 
-@mutant("groups_state_lost", "totem", AREA, "after a merge the other side's groups are not taken over")
+@mutant(
+    "groups_state_lost", "totem", AREA, "after a merge the other side's groups are not taken over",
+    scenario="groups_merge",
+)  # fmt: skip
 def groups_state_lost(setup: Setup) -> Stack:
     class Deaf(Groups):
         def _state(self, state: GState) -> list[Action]:
@@ -86,6 +92,19 @@ def groups_held_dropped(setup: Setup) -> Stack:
             return super()._give_up()
 
     return totem(setup, groups=Drops)
+
+
+@mutant(
+    "groups_vanished_stay_told", "totem", AREA, "who gave up waiting is never told that a group's members are gone",
+    scenario="groups_vanish",
+)  # fmt: skip
+def groups_vanished_stay_told(setup: Setup) -> Stack:
+    class Forgets(Groups):
+        def _all_known(self) -> list[Action]:
+            self.told.clear()
+            return super()._all_known()
+
+    return totem(setup, groups=Forgets)
 
 
 @mutant("groups_departed_stay", "totem", AREA, "members that did not come along stay in their groups")

@@ -18,12 +18,14 @@ from ordercast.membership.evidence import Evidence
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Got, Join
 from ordercast.membership.ringnumber import RingNumber
+from ordercast.membership.sight import Sight
 from ordercast.membership.table import Table
 from ordercast.membership.waits import Patience
 from ordercast.protocols.totem.layer import RingLayer
-from ordercast.protocols.totem.packets import Token
+from ordercast.protocols.totem.packets import Data, Token
+from ordercast.protocols.totem.ring import Ring
 from ordercast.stack import Stack
-from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds
+from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds, Peer
 
 AREA = "choice of members"
 
@@ -77,7 +79,10 @@ def members_no_preference(setup: Setup) -> Stack:
     return totem(setup, chooser=Fickle)
 
 
-@mutant("members_no_probation", "totem", AREA, "a link that keeps breaking is believed at once")
+@mutant(
+    "members_no_probation", "totem", AREA, "a link that keeps breaking is believed at once",
+    scenario="flapping_link",
+)  # fmt: skip
 def members_no_probation(setup: Setup) -> Stack:
     class Trusting(Evidence):
         __slots__ = ()
@@ -103,7 +108,9 @@ def members_strikes_outlive_a_life(setup: Setup) -> Stack:
     return totem(setup, evidence=Resents)
 
 
-@mutant("members_earlier_life_counts", "totem", AREA, "packets of an earlier incarnation count as life")
+@mutant(
+    "members_earlier_life_counts", "totem", AREA, "packets of an earlier incarnation count as life", scenario="ghost"
+)
 def members_earlier_life_counts(setup: Setup) -> Stack:
     class AnyLife(Evidence):
         __slots__ = ()
@@ -112,6 +119,79 @@ def members_earlier_life_counts(setup: Setup) -> Stack:
             return False
 
     return totem(setup, evidence=AnyLife)
+
+
+@mutant("members_strikes_never_forgotten", "totem", AREA, "calm forgives no strike")
+def members_strikes_never_forgotten(setup: Setup) -> Stack:
+    class Bears(Evidence):
+        __slots__ = ()
+
+        def _forgive(self, now: Nanoseconds, link: Any) -> None:
+            return
+
+    return totem(setup, evidence=Bears)
+
+
+@mutant("members_originator_heard", "totem", AREA, "the originator of a frame that another one repeats counts as heard")
+def members_originator_heard(setup: Setup) -> Stack:
+    class Hearsay(RingLayer):
+        def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+            sender = data.frame.sender
+            if sender in self.membership.sight.evidence.links:
+                self.membership.sight.evidence.packet(now, sender)
+            super()._data(now, source, data, out)
+
+    return totem(setup, layer=Hearsay)
+
+
+@mutant("members_any_frame_ends_repeats", "totem", AREA, "a late frame of the ring ends the repetition of a lost token")
+def members_any_frame_ends_repeats(setup: Setup) -> Stack:
+    class Relieved(RingLayer):
+        def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
+            super()._alive(now, ring, seq, sender, out)
+            out += self._carry(now, self.membership.went_on(now))
+
+    return totem(setup, layer=Relieved)
+
+
+@mutant("members_clone_admitted", "totem", AREA, "packets of a later life of my own id are handled")
+def members_clone_admitted(setup: Setup) -> Stack:
+    class Twin(Sight):
+        __slots__ = ()
+
+        def admit(self, peer: Peer) -> bool:
+            return peer.id == self.me or super().admit(peer)
+
+    return totem(setup, sight=Twin)
+
+
+@mutant("members_other_timeout_admitted", "totem", AREA, "members with another timeout are taken in")
+def members_other_timeout_admitted(setup: Setup) -> Stack:
+    class Tolerant(Membership):
+        def _on_join(self, now: Nanoseconds, peer: Peer, join: Join) -> None:
+            super()._on_join(now, peer, replace(join, timeout_ns=self.times.timeout))
+
+    return totem(setup, membership=Tolerant)
+
+
+@mutant(
+    "members_taught_nothing_no_rest", "totem", AREA, "after an install rows of the old view are believed, at once",
+    scenario="bridge",
+)  # fmt: skip
+def members_taught_nothing_no_rest(setup: Setup) -> Stack:
+    class Forgets(Membership):
+        def _rows(self) -> dict[MemberId, Row]:
+            return dict(self.sight.table.rows)
+
+    return totem(setup, membership=Forgets, patience=_NoRest)
+
+
+class _NoRest(Patience):
+    __slots__ = ()
+
+    def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
+        words = super()._reason(now, rows, chosen)
+        return "" if words.startswith("for rows to rest") else words
 
 
 @mutant("members_silence_ignored", "totem", AREA, "who was heard once is heard for ever")
@@ -126,7 +206,10 @@ def members_silence_ignored(setup: Setup) -> Stack:
     return totem(setup, evidence=Loyal)
 
 
-@mutant("members_no_waits", "totem", AREA, "nobody waits for unknown links, nor for rows to rest")
+@mutant(
+    "members_no_waits", "totem", AREA, "nobody waits for unknown links, nor for rows to rest",
+    scenario="bridge",
+)  # fmt: skip
 def members_no_waits(setup: Setup) -> Stack:
     class Hasty(Patience):
         __slots__ = ()
@@ -199,7 +282,10 @@ def members_token_never_repeated(setup: Setup) -> Stack:
     return totem(setup, handover=Once)
 
 
-@mutant("members_lost_token_blames_nobody", "totem", AREA, "a link that passes everything but tokens is never struck")
+@mutant(
+    "members_lost_token_blames_nobody", "totem", AREA, "a link that passes everything but tokens is never struck",
+    scenario="tokens_only",
+)  # fmt: skip
 def members_lost_token_blames_nobody(setup: Setup) -> Stack:
     class Kind(Handover):
         __slots__ = ()
@@ -210,7 +296,10 @@ def members_lost_token_blames_nobody(setup: Setup) -> Stack:
     return totem(setup, handover=Kind)
 
 
-@mutant("members_stuck_receiver_ignored", "totem", AREA, "a member that keeps the mark down for ever is left in")
+@mutant(
+    "members_stuck_receiver_ignored", "totem", AREA, "a member that keeps the mark down for ever is left in",
+    scenario="no_frames",
+)  # fmt: skip
 def members_stuck_receiver_ignored(setup: Setup) -> Stack:
     class Patient(RingLayer):
         def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
@@ -254,14 +343,21 @@ def members_one_agrees_for_all(setup: Setup) -> Stack:
 def members_any_set_accepted(setup: Setup) -> Stack:
     class Agrees(Membership):
         def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:
-            if self.state is State.GATHER and token.to == self.me and self.me in token.members:
-                self.ballot.proposal = token.members
-            super()._on_commit_token(now, token)
+            first = self.state is State.GATHER and token.to == self.me and token.hop < len(token.members)
+            if not first or token.ring_id.seq <= self.number.used:
+                return super()._on_commit_token(now, token)
+            self.number.see(token.ring_id.seq)
+            self.ballot.propose(token.members)
+            self.pending = None
+            return self._accept(now, token)
 
     return totem(setup, membership=Agrees)
 
 
-@mutant("members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted")
+@mutant(
+    "members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted",
+    scenario="old_commits",
+)  # fmt: skip
 def members_old_commit_accepted(setup: Setup) -> Stack:
     class Old(Membership):
         def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:

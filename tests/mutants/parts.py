@@ -8,6 +8,7 @@ from ordercast.contract import Note, Setup
 from ordercast.framing import Framing, Inbox, Outbox
 from ordercast.groups import Groups
 from ordercast.membership import Committed, Membership
+from ordercast.membership.sight import Sight
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.recovery import Exchange
@@ -46,6 +47,7 @@ def totem(
     ring: type[Ring] | None = None,
     exchange: type[Exchange] | None = None,
     membership: type[Membership] | None = None,
+    sight: type[Sight] | None = None,
     **parts: type[Any],
 ) -> Stack:
     """As the shipped factory; `parts` replace those of the membership: evidence, table, handover, number, ballot,
@@ -74,6 +76,8 @@ def totem(
         bottom.rings.ring.__class__ = ring
     if membership is not None:
         bottom.membership.__class__ = membership
+    if sight is not None:
+        bottom.membership.sight.__class__ = sight
     for name, kind in parts.items():
         owner = bottom.membership.sight if name in ("evidence", "table") else bottom.membership
         getattr(owner, name).__class__ = kind

@@ -24,17 +24,20 @@ class Mutant(Struct, frozen=True):
     breaks: str  # what is wrong with it, in words
     area: str  # of the list in docs/design/swarm.md
     by: str = "swarm"  # or "determinism": only two runs of a seed can show it
+    scenario: str = ""  # the directed scenario that is tried before the seeds
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
-def mutant(name: str, protocol: str, area: str, breaks: str, *, by: str = "swarm") -> Callable[[Maker], Maker]:
+def mutant(
+    name: str, protocol: str, area: str, breaks: str, *, by: str = "swarm", scenario: str = ""
+) -> Callable[[Maker], Maker]:
     """Enter a maker into the list."""
 
     def enter(maker: Maker) -> Maker:
         assert name not in MUTANTS, f"two mutants named {name}"
-        MUTANTS[name] = Mutant(protocol, maker, breaks, area, by)
+        MUTANTS[name] = Mutant(protocol, maker, breaks, area, by, scenario)
         return maker
 
     return enter

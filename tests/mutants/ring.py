@@ -6,12 +6,12 @@ from msgspec.structs import replace
 from tests.mutants.parts import totem
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Ordered, Originate, Setup, Up
+from ordercast.contract import Action, Ordered, Originate, SetTimer, Setup, Up
 from ordercast.protocols.totem.layer import RingLayer
-from ordercast.protocols.totem.packets import Data, Token
+from ordercast.protocols.totem.packets import Data, HoldCancel, Token
 from ordercast.protocols.totem.ring import SAFE, Exchanging, Held, Ring, Source, Visit
 from ordercast.stack import Stack
-from ordercast.types import MemberId
+from ordercast.types import MemberId, Nanoseconds, Peer
 
 AREA = "token ring"
 
@@ -126,6 +126,81 @@ def ring_any_token(setup: Setup) -> Stack:
     return totem(setup, ring=Any)
 
 
+@mutant("ring_poor_token_taken", "totem", AREA, "a token that knows less than was already numbered is taken")
+def ring_poor_token_taken(setup: Setup) -> Stack:
+    class Trusts(Ring):
+        def accepts(self, token: Token) -> bool:
+            return token.ring == self.id and token.token_seq > self.my_token_seq
+
+    return totem(setup, ring=Trusts)
+
+
+@mutant("linger_early_not_counted", "totem", AREA, "frames sent while the token stays do not count at its next visit")
+def linger_early_not_counted(setup: Setup) -> Stack:
+    class Forgets(Ring):
+        def visit(self, token: Token, source: Source, exchange: Exchanging | None = None) -> Visit:
+            self.ahead = 0
+            return super().visit(token, source, exchange)
+
+    return totem(setup, ring=Forgets)
+
+
+@mutant(
+    "linger_beyond_the_window", "totem", AREA, "frames sent while the token stays know no window",
+    scenario="lone_window",
+)  # fmt: skip
+def linger_beyond_the_window(setup: Setup) -> Stack:
+    class Floods(Ring):
+        def early(self, token: Token, source: Source) -> list[Held]:
+            new = self._number(source, source.waiting(), token.seq + self.ahead)
+            self.ahead += len(new)
+            return new
+
+    return totem(setup, ring=Floods)
+
+
+@mutant(
+    "linger_for_ever", "totem", AREA, "a lone speaker keeps the token until another one asks for it",
+    scenario="lone_speaker",
+)  # fmt: skip
+def linger_for_ever(setup: Setup) -> Stack:
+    class Keeps(RingLayer):
+        def _take(self, now: Nanoseconds) -> list[Action]:
+            out = super()._take(now)
+            if not self.hand.lingers:
+                return out
+            return [action for action in out if not (isinstance(action, SetTimer) and action.name == "hold")]
+
+    return totem(setup, layer=Keeps)
+
+
+@mutant("linger_though_safe_waits", "totem", AREA, "a lone speaker keeps the token though a frame waits to become safe")
+def linger_though_safe_waits(setup: Setup) -> Stack:
+    class Keeps(RingLayer):
+        def _lone_speaker(self, ring: Ring, token: Token) -> bool:
+            mine = self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.leaving
+            calm = not token.rtr and token.aru_id is None and token.room is None
+            return mine and calm and ring is self.rings.ring and self.rings.attempt is None
+
+        def _early(self, now: Nanoseconds) -> list[Action]:
+            ring, token = self.rings.ring, self.hand.held
+            assert token is not None
+            out: list[Action] = []
+            self._originate(ring, ring.early(token, self.outbox), out)
+            return out + self._deliver()
+
+    return totem(setup, layer=Keeps)
+
+
+@mutant("linger_not_called_off", "totem", AREA, "a lone speaker goes on when another one calls the token off")
+def linger_not_called_off(setup: Setup) -> Stack:
+    class Deaf(RingLayer):
+        def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
+            return [] if self.hand.lingers else super()._hold_cancel(now, source, packet)
+
+    return totem(setup, layer=Deaf)
+
+
 @mutant("ring_numbers_wrap", "totem", AREA, "numbers of frames are kept in 31 bits")
 def ring_numbers_wrap(setup: Setup) -> Stack:
     class Wraps(Ring):
@@ -135,7 +210,9 @@ def ring_numbers_wrap(setup: Setup) -> Stack:
     return totem(setup, ring=Wraps)
 
 
-@mutant("ring_requests_ignored", "totem", AREA, "what is asked for on the token is never sent again")
+@mutant(
+    "ring_requests_ignored", "totem", AREA, "what is asked for on the token is never sent again", scenario="one_lost"
+)
 def ring_requests_ignored(setup: Setup) -> Stack:
     class Deaf(Ring):
         def _resend(self, rtr: tuple[int, ...], allowed: int) -> tuple[list[Held], list[int]]:
@@ -144,7 +221,7 @@ def ring_requests_ignored(setup: Setup) -> Stack:
     return totem(setup, ring=Deaf)
 
 
-@mutant("ring_holes_not_asked_for", "totem", AREA, "a member does not ask for what it lacks")
+@mutant("ring_holes_not_asked_for", "totem", AREA, "a member does not ask for what it lacks", scenario="one_lost")
 def ring_holes_not_asked_for(setup: Setup) -> Stack:
     class Shy(Ring):
         def _ask(self, rest: list[int], seq_in: int) -> None:

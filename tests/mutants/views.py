@@ -73,6 +73,27 @@ def views_obligations_forgotten(setup: Setup) -> Stack:
     return totem(setup, rings=Forgets)
 
 
+@mutant("views_exchange_not_voided", "totem", AREA, "an exchange that was finished counts though another has begun")
+def views_exchange_not_voided(setup: Setup) -> Stack:
+    class Keeps(Rings):
+        def begin(self, committed: Committed) -> Note:
+            received = self.received
+            note = super().begin(committed)
+            self.received = received
+            return note
+
+    return totem(setup, rings=Keeps)
+
+
+@mutant("views_anyone_clears_the_flag", "totem", AREA, "whoever has nothing left to exchange says that nobody has")
+def views_anyone_clears_the_flag(setup: Setup) -> Stack:
+    class Clears(Exchange):
+        def flag(self, retrans_flg: bool) -> bool:
+            return super().flag(retrans_flg) and bool(self.pending)
+
+    return totem(setup, exchange=Clears)
+
+
 @mutant("views_everything_after_a_hole", "totem", AREA, "behind a frame that is lost everything goes up")
 def views_everything_after_a_hole(setup: Setup) -> Stack:
     class Everything(Exchange):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ordercast import registry
 from ordercast.sim.faults import (
     Burst,
     ClockJump,
@@ -10,6 +11,7 @@ from ordercast.sim.faults import (
     DiskFault,
     Drift,
     Leaving,
+    OtherTimeout,
     Pause,
     Slow,
     SmallBuffer,
@@ -48,6 +50,19 @@ def ticks(outcome, member):
 
 
 # ---------------------------------------------------------------------------------------------------------- crashes
+
+
+def test_another_timeout_lasts_as_long_as_the_fault():
+    seen = []
+
+    def maker(setup):
+        seen.append((setup.identity.me, setup.timeout_ns))
+        return registry.get("tiny").factory(setup)
+
+    fault = OtherTimeout(member=2, at_ms=50, until_ms=120, times=2.0)
+    outcome = run(PLAIN.changed(faults=(fault,)), level="full", maker=maker)
+    assert [timeout for member, timeout in seen if member == 2] == [40 * MS, 80 * MS, 40 * MS]
+    assert [row.time_ns // MS for row in rows(outcome, Kind.CRASH)] == [50, 120]
 
 
 def test_crash_between_handlers_for_good():

@@ -11,6 +11,7 @@ from ordercast.sim.faults import (
     Crash,
     Cut,
     Duplication,
+    Foreign,
     Loss,
     Mtu,
     Partition,
@@ -204,6 +205,17 @@ def test_replay_of_an_earlier_life():
     back = [k for k, (a, b) in enumerate(pairwise(lives)) if b < a]
     assert len(back) == 1
     assert outcome.effects["replay"] == 3
+
+
+@pytest.mark.parametrize("wire", [False, True])
+def test_strangers_and_clones_are_heard_beside_the_sender(wire):
+    outcome = tiny(Foreign(pairs=("1>2",), packets=("Word",)), wire=wire)
+    sources = {got["source"] for member, got in notes(outcome, "got") if member == 2}
+    assert sources == {1, 3, 4} and outcome.effects["foreign"] == 100
+    outcome = tiny(Foreign(pairs=("1>2",), packets=("Word",), who="clone"), wire=wire)
+    lives = {got["life"] for member, got in notes(outcome, "got") if member == 2 and got["source"] == 2}
+    (life,) = {row.incarnation for row in outcome.trace.rows if row.member == 2}
+    assert lives == {life + 1}
 
 
 def test_token_duplicated_and_replayed():

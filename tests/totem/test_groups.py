@@ -100,6 +100,32 @@ def test_a_view_change_during_the_wait_costs_a_view_and_nothing_else() -> None:
     assert out == [GroupView("red", (1, 3), ViewId(12, 1))]
 
 
+def test_groups_that_vanish_during_the_wait_are_told_after_it() -> None:
+    groups = layer(1)
+    merge(groups)
+    groups.up(0, control(1, GState(ViewId(8, 1), (1,), (("red", (1,)),))))
+    groups.up(0, control(2, GState(ViewId(8, 1), (2, 3), (("blue", (2, 3)),))))
+    groups.up(0, view(12, (1, 2, 3), ViewKind.TRANSITIONAL))
+    groups.up(0, view(12, (1, 2, 3, 4)))
+    groups.up(0, view(16, (1, 4), ViewKind.TRANSITIONAL))
+    groups.up(0, view(16, (1, 4)))
+    groups.up(0, control(1, GState(ViewId(16, 1), (1,), (("red", (1,)),))))
+    out = told(groups.up(0, control(4, GState(ViewId(16, 1), (4,), ()))))
+    assert out == [GroupView("blue", (), ViewId(16, 1)), GroupView("red", (1,), ViewId(16, 1))]
+
+
+def test_alone_after_a_wait_the_whole_picture_is_told() -> None:
+    groups = layer(1)
+    merge(groups)
+    groups.up(0, control(1, GState(ViewId(8, 1), (1,), (("red", (1,)),))))
+    groups.up(0, control(2, GState(ViewId(8, 1), (2, 3), (("red", (2,)),))))
+    groups.up(0, view(12, (1, 2, 3), ViewKind.TRANSITIONAL))
+    groups.up(0, view(12, (1, 2, 3, 4)))
+    groups.up(0, view(16, (1,), ViewKind.TRANSITIONAL))
+    out = told(groups.up(0, view(16, (1,))))
+    assert out[1:] == [GroupView("red", (1,), ViewId(16, 1))]
+
+
 def test_who_does_not_come_along_leaves_and_its_last_join_does_not_count() -> None:
     groups = layer(1)
     merge(groups)

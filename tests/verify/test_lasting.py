@@ -56,3 +56,21 @@ def test_not_judged_before_the_bound_nor_beside_other_faults() -> None:
     last = [row for row in trace.rows if row.member == 0][-1]
     crash = replace(last, kind=int(Kind.CRASH), sender=3, sender_incarnation=1, index=last.index + 1, detail=None)
     assert state(Trace(trace.header, [*trace.rows, crash])) == CANNOT_JUDGE
+
+
+def test_a_majority_goes_on_delivering() -> None:
+    trace = trace_of(Cut(pairs=("1>2",), at_ms=200.0, lasting=True), limit_ms=4000.0)
+    assert state(trace) == HOLDS
+    assert state(_silent(trace, (1, 2, 3, 4))) == BROKEN
+    assert state(_silent(trace, (2,))) == HOLDS, "1, 3 and 4 are linked"
+    assert state(_silent(trace, (3,))) == BROKEN, "both cores need 3"
+
+
+def _silent(trace: Trace, members: tuple[int, ...]) -> Trace:
+    """These deliver nothing after the fault set in."""
+    late = 400 * 10**6
+    return Trace(trace.header, [
+        replace(row, kind=int(Kind.NOTE), detail={"name": "nothing"})
+        if row.kind == Kind.DELIVER and row.time_ns > late and row.member in members else row
+        for row in trace.rows
+    ])  # fmt: skip

@@ -128,6 +128,8 @@ ACCEPTED: dict[str, list[Case]] = {
     "S22": [
         case(f"{V} | 2 gview x 1,2 | 1 sub 1 g=x,y | 1 org 1 g=x,y | 2 del 1:1 g=x,y"),
         case(f"{V} | 2 gview x 1 | {ORG1} | 2 del 1:1"),
+        case(f"{V} | 1 gview x 1 | {STABLE} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y | 1 end @900 | 2 end @900"),
+        case(f"{V} | 1 gview x 1 | {STABLE} | 1 end @900 | 2 end held=1 @900"),
     ],
     "S23": [
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=2 order_seq=9"),
@@ -299,6 +301,8 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | 2 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x"),
         case(f"{V} | 2 gview x 1,2 | 2 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x"),
         case(f"{V} | {ORG1} | 2 del 1:1", options={"gateways": [2]}),
+        case(f"{V} | {STABLE} | 1 gview x 1 | 2 gview x 1,2 | 1 end @900 | 2 end @900"),
+        case(f"{V} | {STABLE} | 1 gview x 1 | 1 end @900 | 2 end @900"),
     ],
     "S23": [
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=1 order_seq=6"),

@@ -166,6 +166,15 @@ class Replay(LinkFault, frozen=True, kw_only=True, tag="replay"):
     keep: int = 4096  # how many datagrams are remembered
 
 
+class Foreign(LinkFault, frozen=True, kw_only=True, tag="foreign"):
+    """With probability `p` a datagram comes a second time, from somebody it should not come from: a stranger, whose id
+    is not in the group, or a clone, a later life of the member that receives it."""
+
+    family = "replay"
+    p: float = 1.0
+    who: Literal["stranger", "clone"] = "stranger"
+
+
 class Cut(LinkFault, frozen=True, kw_only=True, tag="cut"):
     """The links named by `pairs` carry nothing (of `cast` and `packets`).  `edges`: pairs are edges of a graph net."""
 
@@ -236,6 +245,14 @@ class Storm(MemberFault, frozen=True, kw_only=True, tag="storm"):
     every_ms: float = 200.0
     down_ms: float = 20.0
     disk: bool = True
+
+
+class OtherTimeout(MemberFault, frozen=True, kw_only=True, tag="other_timeout"):
+    """The process is started again with `times` the timeout of the others, a mistake in its configuration; when the
+    fault ends, once more with the right one."""
+
+    family = "crash"
+    times: float = 2.0
 
 
 class Pause(MemberFault, frozen=True, kw_only=True, tag="pause"):
@@ -328,13 +345,13 @@ class Consumer(MemberFault, frozen=True, kw_only=True, tag="consumer"):
 
 FAULTS: tuple[type[Fault], ...] = (
     Loss, BurstLoss, Subset, Mtu, Duplication, Reordering, Slowness, Clog, Swizzle, Corruption, Version, Replay,
-    Cut, Partition,
-    Crash, Storm, Pause, Leaving, Regroup, Slow, Drift, ClockJump,
+    Foreign, Cut, Partition,
+    Crash, Storm, OtherTimeout, Pause, Leaving, Regroup, Slow, Drift, ClockJump,
     DiskFault,
     Burst, SmallBuffer, Consumer,
 )  # fmt: skip
 AnyFault = (
     Loss | BurstLoss | Subset | Mtu | Duplication | Reordering | Slowness | Clog | Swizzle | Corruption | Version
-    | Replay | Cut | Partition | Crash | Storm | Pause | Leaving | Regroup | Slow | Drift | ClockJump | DiskFault
-    | Burst | SmallBuffer | Consumer
+    | Replay | Foreign | Cut | Partition | Crash | Storm | OtherTimeout | Pause | Leaving | Regroup | Slow | Drift
+    | ClockJump | DiskFault | Burst | SmallBuffer | Consumer
 )  # fmt: skip

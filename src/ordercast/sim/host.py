@@ -162,13 +162,14 @@ class Host:
         "accepted", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "clock", "consumer",
         "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation", "last",
         "late", "left", "lives", "nets", "offset", "own", "paused", "peer", "plain", "read", "read_nets", "receive",
-        "recorder", "simple", "stack", "suspended", "timers", "transmitted",
+        "recorder", "simple", "stack", "suspended", "timeouts", "timers", "transmitted",
         "transmitted_bytes", "traps", "up", "view", "views", "wall_ns",
     )  # fmt: skip
 
     def __init__(self, id: int, nets: tuple[int, ...], clock: Clock, disk: Disk, cost: CostFunction | None) -> None:
         self.id, self.nets, self.clock, self.disk, self.cost = id, nets, clock, disk, cost
         self.wall_ns = 0  # how far the wall clock jumped
+        self.timeouts = 1.0  # its process uses so many times the timeout of the others
         self.buffer_packets_max = 0
         self.buffer_bytes_max = 0
         self.incarnation = 0

@@ -32,6 +32,7 @@ class Injector(LinkStrikes):
             f.Partition: self.partition,
             f.Crash: self._crash,
             f.Storm: self._storm,
+            f.OtherTimeout: self._other_timeout,
             f.Pause: self._pause,
             f.Leaving: self._leave,
             f.Regroup: self._regroup,
@@ -114,6 +115,17 @@ class Injector(LinkStrikes):
                 self.finish(running)
 
         strike(fault.times)
+
+    def _other_timeout(self, running: Running, fault: f.OtherTimeout) -> None:
+        host = self._host(running)
+
+        def use(times: float) -> None:
+            host.timeouts = times
+            if host.up:
+                self.world.crash(host, "another timeout")
+                self.world.restart(host)
+
+        self._override(running, "timeout", 1.0, fault.times, use)
 
     def _pause(self, running: Running, fault: f.Pause) -> None:
         world, host = self.world, self._host(running)

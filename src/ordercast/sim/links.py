@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ordercast.errors import WireError
 from ordercast.sim import faults as f
 from ordercast.sim.scenario import MS
+from ordercast.types import Peer
 from ordercast.wire import header as wire_header
 
 if TYPE_CHECKING:
@@ -255,6 +256,21 @@ class Cutting(Filter):
         self.lose(source, to, datagram, "cut")
 
 
+class Forging(Chance):
+    """Adds a copy with another sender."""
+
+    def __init__(self, fault: f.Foreign, world: World, generator: random.Random) -> None:
+        super().__init__(fault, world, generator)
+        self.p, self.clone = fault.p, fault.who == "clone"
+
+    def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
+        net, _, packet, size, data, multicast = datagram
+        peer = Peer(to, self.world.host[to].incarnation + 1) if self.clone else Peer(len(self.world.hosts) + 1, 1)
+        self.hit()
+        out.append((at, datagram))
+        out.append((at, (net, peer, packet, size, data and self.world.encode(peer, packet), multicast)))
+
+
 class Remembering(Filter):
     """Lets everything pass and remembers it, for a replay."""
 
@@ -296,6 +312,7 @@ FILTERS: dict[type[f.LinkFault], type[Filter]] = {
     f.Corruption: Corrupting,
     f.Version: OtherVersion,
     f.Replay: Remembering,
+    f.Foreign: Forging,
     f.Cut: Cutting,
     f.Partition: Cutting,
 }

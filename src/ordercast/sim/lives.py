@@ -46,7 +46,9 @@ class Lives(Driver):
         scenario = self.scenario
         identity = self._identity(host)
         generator = self.generator(f"core/{host.id}/{host.lives}")
-        setup = Setup(identity, self.timeout_ns, self.options, self.frame_bytes, generator, host.nets)
+        setup = Setup(
+            identity, round(self.timeout_ns * host.timeouts), self.options, self.frame_bytes, generator, host.nets
+        )
         if scenario.hosts.outbox_bytes:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         log = RecordWriter(self.record, recorded(self.header, setup)) if self.record is not None else None

@@ -20,7 +20,7 @@ from ordercast.sim.faults import AnyFault, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
 from ordercast.sim.world import frame_bytes
-from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, short
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.wire.codec import origin
 
 TIMEOUT_MS = 40.0  # T before scaling
@@ -104,7 +104,8 @@ class _Expansion:
             self.draw("faults"), ids, _packet_names(self.info), timeout, warm, heal, datagram, sizes, groups
         )
         faults = [fault for family in on for fault in MAKERS[family](ground)]
-        faults = _compatible(faults)
+        ground.random = self.draw("more")
+        faults = _compatible(faults + more(ground, on))
         core, away = self.core(ids)
         permanent = PERMANENT in on
         scenario = Scenario(

@@ -244,6 +244,69 @@ def overload(g: Ground) -> list[f.AnyFault]:
     return [f.Consumer(member=g.member(), frames=int(g.strength(1, 128)), **g.window())]
 
 
+# ----------------------------------------------------------------------------------------------------- rarer, on top
+
+RARELY = 0.3
+
+
+def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
+    """Situations that need two things at once, or come after the heal point; drawn on top of the families that are on.
+
+    They have a generator of their own: what was drawn before they were thought of stays as it was.
+    """
+    if len(g.ids) < 2:
+        return []
+    makers: list[tuple[Maker, tuple[str, ...]]] = [
+        (_foreign, ("replay",)), (_other_timeout, ("crash",)), (_ghost, ("crash", "replay")),
+        (_late_loss, ("loss",)), (_regroup_at_merge, ("leave", "partition")),
+    ]  # fmt: skip
+    out: list[f.AnyFault] = []
+    for maker, needs in makers:
+        if g.chance(RARELY) and set(needs) <= set(on):
+            out += maker(g)
+    return out
+
+
+def _foreign(g: Ground) -> list[f.AnyFault]:
+    return [f.Foreign(p=g.strength(0.01, 0.5), who=g.random.choice(("stranger", "clone")), **g.window(6))]
+
+
+def _other_timeout(g: Ground) -> list[f.AnyFault]:
+    return [f.OtherTimeout(member=g.member(), times=g.random.choice((0.5, 2.0, 10.0)), **g.window(8))]
+
+
+def _ghost(g: Ground) -> list[f.AnyFault]:
+    """A member comes back, and what its former life said comes again."""
+    member, at, down = g.member(), g.time(), short(g.strength(0.05, 2) * g.timeout_ms)
+    age = short(g.strength(0.1, 4) * g.timeout_ms) + down
+    again = round(min(g.heal_ms, at + down), 1)
+    return [
+        f.Crash(member=member, at_ms=at, down_ms=down),
+        f.Replay(pairs=(f"{member}>*",), at_ms=again, age_ms=age, every_ms=short(g.timeout_ms / 4), copies=4),
+    ]
+
+
+def _late_loss(g: Ground) -> list[f.AnyFault]:
+    """One or two multicasts get lost when all is well and the closing messages are sent: that costs no view."""
+    a, b = g.random.sample(g.ids, 2)
+    at = round(g.heal_ms + g.random.uniform(3.9, 4.1) * g.timeout_ms, 1)
+    return [f.Loss(pairs=(f"{a}>{b}",), cast="multicast", count=g.random.randint(1, 2), at_ms=at, lasting=True)]
+
+
+def _regroup_at_merge(g: Ground) -> list[f.AnyFault]:
+    """A cut heals while a member leaves a process group and joins it again."""
+    if g.groups < 2:
+        return []
+    at = g.time()
+    until = round(min(g.heal_ms, at + g.strength(1.5, 6) * g.timeout_ms), 1)
+    near = round(max(at, until + g.random.uniform(-0.1, 0.3) * g.timeout_ms), 1)
+    away = short(g.strength(0.01, 0.5) * g.timeout_ms)
+    return [
+        f.Partition(shape="halves", at_ms=at, until_ms=until),
+        *(f.Regroup(member=g.member(), at_ms=near, away_ms=away) for _ in range(g.random.randint(1, 3))),
+    ]
+
+
 MAKERS: dict[str, Maker] = {
     "loss": loss, "duplication": duplication, "reordering": reordering, "delay": delay, "clog": clog,
     "corruption": corruption, "version": version, "replay": replay, "partition": partition, "crash": crash,

@@ -71,7 +71,8 @@ _ALL = (
     Promise("S20", "safe", "when a safe message is delivered, every member of that view has received it, and none of "
             "them goes on to another view without delivering it", (_D, _V)),
     Promise("S21", "order across groups", "S17, S18 and S19 hold over the deliveries of all groups together", (_D,)),
-    Promise("S22", "addressing", "a message goes only to members of its groups", (_D, Kind.GROUP_VIEW)),
+    Promise("S22", "addressing", "a message goes only to members of its groups, and who ends a run in one view, in "
+            "calm, was told the same members of each group", (_D, Kind.GROUP_VIEW)),
     Promise("S23", "once per gateway path", "a message has one sequence number on each ring and one timestamp "
             "everywhere", (_D,)),
     Promise("S24", "acknowledged is durable", "an acknowledged message is delivered by every member that recovers",
@@ -82,7 +83,8 @@ _ALL = (
             elsewhere="ordercast replay"),
     Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
             (_V, Kind.STABLE)),
-    Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do",
+    Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do, and the "
+            "largest core that is fully linked, if a majority, goes on delivering",
             (_V, Kind.STABLE)),
     Promise("L3", "delivery", "what is originated in that view is delivered by all of them, in time", (_O, _D)),
     Promise("L4", "termination", "every member of a view delivers what is originated in it, or the sender goes on to "

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ordercast.trace.schema import Kind
+from ordercast.verify.columns.lifecycle import lifecycle
 from ordercast.verify.columns.model import Array, Run
+from ordercast.verify.plain.groups import disagreement
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
@@ -85,7 +87,7 @@ def s22(run: Run) -> Finding:
                 k = start + int(np.flatnonzero(codes[start:end] == code)[0])
                 what = f"member {who} delivered {run.named(int(run.units.events[k]))} without being in its groups"
                 return broken(what, run.rows(*(row for row, _ in views), rows[k]))
-    return holds(len(rows))
+    return disagreement(lifecycle(run)) or holds(len(rows))
 
 
 def s23(run: Run) -> Finding:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ordercast.trace.schema import Kind, Row
-from ordercast.verify.plain.model import MessageId, Run, messages, named
+from ordercast.verify.plain.model import Life, MessageId, Run, messages, named
+from ordercast.verify.plain.settling import common_view, stable_of
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
@@ -25,7 +26,42 @@ def s22(run: Run) -> Finding:
                 views = [group[g] for g in row.groups if g in group]
                 what = f"member {life.member} delivered {named(messages(row)[0])} to {', '.join(row.groups)}"
                 return broken(f"{what} without being a member", [*views, row], judged)
-    return holds(judged)
+    return disagreement(run) or holds(judged)
+
+
+def disagreement(run: Run) -> Finding | None:
+    """A run that ended in calm: those that stayed, in one view, were last told the same members of each group."""
+    if not any(any(life.of(Kind.GROUP_VIEW)) for life in run.lives):
+        return None
+    stable = stable_of(run)
+    if stable is None or not stable.stated:
+        return None
+    lives, view, _ = common_view(run, stable, stable.until_ns)
+    if view is None or not all(_ended_empty(life, run.end_ns) for life in lives.values()):
+        return None
+    told = {member: _last_told(life) for member, life in lives.items()}
+    for group in sorted({group for known in told.values() for group in known}):
+        rows = {member: told[member].get(group) for member in sorted(told)}
+        sets = {member: tuple(row.members or ()) if row is not None else () for member, row in rows.items()}
+        first = min(sets)
+        for member in sorted(sets):
+            if sets[member] != sets[first]:
+                what = f"at the end member {first} was told that {group} is {list(sets[first])}, member {member} "
+                return broken(f"{what}that it is {list(sets[member])}", [rows[first], rows[member]])
+    return None
+
+
+def _ended_empty(life: Life, end_ns: int) -> bool:
+    """Whether it went on to the end of the run, and nothing waited in it."""
+    ends = [row for row in life.of(Kind.END) if row.time_ns == end_ns]
+    return bool(ends) and not any(((ends[-1].detail or {}).get("queues") or {}).values())
+
+
+def _last_told(life: Life) -> dict[str, Row]:
+    out: dict[str, Row] = {}
+    for row in life.of(Kind.GROUP_VIEW):
+        out |= dict.fromkeys(row.groups or (), row)
+    return out
 
 
 def s23(run: Run) -> Finding:

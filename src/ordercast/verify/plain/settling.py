@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import combinations
 
 from ordercast.trace.schema import Kind, Level, Row
 from ordercast.types import ViewKind
@@ -154,7 +156,44 @@ def _lasting(run: Run) -> Finding:
         if len(views) - len(late) > (most or 2) or late:
             what = f"member {life.member} installed {len(views)} views under a lasting fault, {len(late)} of them late"
             return unless_noted(run, broken(f"{what}; {most or 2} are allowed", [faults[0], *views[:4]]))
-    return holds(len(run.lives))
+    return _stands_still(run, faults[0], bound_of(run, stable)) or holds(len(run.lives))
+
+
+def _stands_still(run: Run, fault: Row, bound: int) -> Finding | None:
+    """The largest set of members of which no link is cut, if a majority, goes on delivering.
+
+    Judged where the fault names its pairs: one such set has delivered what it submitted last, in time for the bound.
+    """
+    members = run.header.members
+    last = {member: life_at(run, member, run.end_ns) for member in members}
+    grouped = any(any(life.of(Kind.GROUP_VIEW)) for life in run.lives)  # then not everything is for everybody
+    stopped: Row | None = None
+    for core in _cores(members, (fault.detail or {}).get("fields", {}).get("pairs", ())):
+        lives = [life for member in core if (life := last[member]) is not None]
+        submits = [row for life in lives for row in life.of(Kind.SUBMIT) if row.time_ns > fault.time_ns]
+        submit = max(submits, key=lambda row: row.time_ns, default=None)
+        if submit is None or grouped or submit.time_ns > run.end_ns - 2 * bound:
+            return None
+        silent = [life for life in lives if all(r.time_ns < submit.time_ns for r in life.of(Kind.DELIVER))]
+        if not silent:
+            return None
+        stopped = submit
+    if stopped is None:
+        return None
+    what = f"member {stopped.member} submitted under a lasting fault, and no core of a majority delivered after it"
+    return unless_noted(run, broken(what, [fault, stopped]))
+
+
+def _cores(members: tuple[int, ...], pairs: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """The largest sets without a cut pair, of more than half of the members."""
+    cut = [set(map(int, re.findall(r"\d+", pair))) for pair in pairs]
+    if not cut or any(len(pair) < 2 for pair in cut):
+        return []
+    for size in range(len(members), len(members) // 2, -1):
+        found = [core for core in combinations(members, size) if not any(pair <= set(core) for pair in cut)]
+        if found:
+            return found
+    return []
 
 
 def _sets_in_for_good(row: Row) -> bool:

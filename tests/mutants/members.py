@@ -144,7 +144,10 @@ def members_originator_heard(setup: Setup) -> Stack:
     return totem(setup, layer=Hearsay)
 
 
-@mutant("members_any_frame_ends_repeats", "totem", AREA, "a late frame of the ring ends the repetition of a lost token")
+@mutant(
+    "members_any_frame_ends_repeats", "totem", AREA, "a late frame of the ring ends the repetition of a lost token",
+    scenario="token_lost",
+)  # fmt: skip
 def members_any_frame_ends_repeats(setup: Setup) -> Stack:
     class Relieved(RingLayer):
         def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
@@ -176,7 +179,7 @@ def members_other_timeout_admitted(setup: Setup) -> Stack:
 
 @mutant(
     "members_taught_nothing_no_rest", "totem", AREA, "after an install rows of the old view are believed, at once",
-    scenario="bridge",
+    scenario="bridge_of_seven",
 )  # fmt: skip
 def members_taught_nothing_no_rest(setup: Setup) -> Stack:
     class Forgets(Membership):
@@ -271,7 +274,10 @@ def members_token_never_by_multicast(setup: Setup) -> Stack:
     return totem(setup, handover=Stubborn)
 
 
-@mutant("members_token_never_repeated", "totem", AREA, "a token that does not arrive is not repeated")
+@mutant(
+    "members_token_never_repeated", "totem", AREA, "a token that does not arrive is not repeated",
+    scenario="token_lost",
+)  # fmt: skip
 def members_token_never_repeated(setup: Setup) -> Stack:
     class Once(Handover):
         __slots__ = ()

@@ -8,6 +8,7 @@ import pytest
 
 from ordercast.framing import Outbox
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
+from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, RingEntry, Token
 from ordercast.protocols.totem.recovery import recovery_plan
 from ordercast.protocols.totem.ring import Ring, Stamped
@@ -208,6 +209,11 @@ def test_random_walks_keep_the_invariants(seed: int) -> None:
             break
     assert all(log == logs[1] for log in logs.values()) and len(logs[1]) == total
     assert [seq for seq, _ in logs[1]] == list(range(start + 1, start + total + 1))
+
+
+def test_short_visits_leave_room_for_others_in_a_rotation() -> None:
+    assert TotemOptions(max_messages=1).limits(1000).window_size == 3
+    assert TotemOptions(max_messages=64).limits(1000).window_size == 96
 
 
 def test_a_further_exchange_voids_the_earlier_one_but_not_its_obligations() -> None:

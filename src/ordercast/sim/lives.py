@@ -84,8 +84,8 @@ class Lives(Driver):
         ring_seq = -(-(wall // MS) // 4) * 4
         if start.incarnation is not None:
             incarnation = max(host.disk.incarnation + 1, start.incarnation + host.lives)
-        if start.ring_seq is not None:
-            ring_seq = start.ring_seq + 4 * host.lives
+        if start.ring_seq is not None:  # a later life, which may have lost its disk, goes on by the clock as well
+            ring_seq = start.ring_seq + (4 * host.lives - (-(self.time // MS) // 4) * 4 if host.lives else 0)
         host.disk.incarnation = host.incarnation = incarnation
         host.lives += 1
         return Identity(host.id, incarnation, self.scenario.ids, GROUP, ring_seq)

@@ -287,10 +287,11 @@ def _ghost(g: Ground) -> list[f.AnyFault]:
 
 
 def _late_loss(g: Ground) -> list[f.AnyFault]:
-    """One or two multicasts get lost when all is well and the closing messages are sent: that costs no view."""
+    """A frame or two, or a token, gets lost when all is well and the closing messages are sent: it costs no view."""
     a, b = g.random.sample(g.ids, 2)
     at = round(g.heal_ms + g.random.uniform(3.9, 4.1) * g.timeout_ms, 1)
-    return [f.Loss(pairs=(f"{a}>{b}",), cast="multicast", count=g.random.randint(1, 2), at_ms=at, lasting=True)]
+    cast, count = g.random.choice((("multicast", 1), ("multicast", 2), ("unicast", 1)))
+    return [f.Loss(pairs=(f"{a}>{b}",), cast=cast, count=count, at_ms=at, lasting=True)]
 
 
 def _regroup_at_merge(g: Ground) -> list[f.AnyFault]:

@@ -12,6 +12,7 @@ from ordercast.protocols.totem.packets import REQUESTS_MAX, SEQ_MAX
 
 VISIT_BYTES = 1_920_000  # what a visit may send when the windows are left to us: a lone sender lives on it
 VISIT_FRAMES = (16, 256)
+SENDERS = 16  # a rotation has room for three visits up to so many frames: a window of one visit starves all but one
 REQUEST_BYTES = 9  # one number on the token
 BUFFER_FRAMES = (256, 16_384)
 
@@ -34,7 +35,7 @@ class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
     def limits(self, frame_bytes: int) -> Limits:
         low, high = VISIT_FRAMES
         visit = self.max_messages or min(high, max(low, VISIT_BYTES // frame_bytes))
-        window = self.window_size or visit + visit // 2
+        window = self.window_size or max(visit + visit // 2, min(3 * visit, SENDERS))
         requests = self.rtr_max or max(1, min(max(RTR_MAX, visit), (frame_bytes - 200) // REQUEST_BYTES))
         low, high = BUFFER_FRAMES
         buffer = max(2 * window, min(high, max(low, PENDING_BYTES_MAX // frame_bytes)))

@@ -220,7 +220,9 @@ def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
         try:
             given[key] = tomllib.loads(f"value = {text}")["value"]
             msgspec.convert(given, kind)
-        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as why:
+        except tomllib.TOMLDecodeError:
+            raise UsageError(f'--option {short(pair)}: expected a number, true, false or "text" for {key}') from None
+        except msgspec.ValidationError as why:
             words = str(why).replace("`", "").split(" - at")[0]
             raise UsageError(f"--option {short(pair)}: {words[:1].lower()}{words[1:]}") from None
     return given

@@ -42,7 +42,8 @@ def told(cause: ToldCause, by: MemberId) -> Cause:
 
 
 def milliseconds(ns: Nanoseconds) -> str:
-    return f"{ns / MILLISECOND:.4g} ms"
+    ms = ns / MILLISECOND
+    return f"{ms:.4g} ms" if ms < 9_999 else f"{ms / 1_000:.4g} s"
 
 
 def token_loss(silent_ns: Nanoseconds, loss_ns: Nanoseconds) -> Cause:

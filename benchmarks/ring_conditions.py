@@ -6,7 +6,8 @@
 idle    a message every quarter of a second: processor share of each member, latency into an idle ring
 hog     a flood beside one endless loop per core at equal priority: view changes (there should be none)
 slow    a flood, and one application that does not read for half of --seconds: memory of each member, then all drains
-growth  2, 4, 8, 16 and 32 members: ordered messages a second (1 kB, all send), latency at 500 messages a second
+growth  2, 4, 8, 16 and 32 members: ordered messages a second (1 kB, all send), latency at 500 messages a second of one;
+        live, where all share this machine's processors, and simulated, where each has one of its own
 Prints one JSON object.
 """
 
@@ -27,7 +28,11 @@ from typing import Any
 from here import here
 
 import ordercast
+from ordercast.errors import OrdercastError
 from ordercast.live.bench import Plan, bench, free_ports
+from ordercast.sim.scenario import Clocks, Cost, Hosts, Load, Scenario
+from ordercast.sim.world import run
+from ordercast.trace.schema import Kind
 from ordercast.types import Batch
 
 MEMBERS = 4
@@ -66,14 +71,40 @@ def hog(seconds: float) -> dict[str, Any]:
             process.wait()
 
 
-def growth(seconds: float) -> list[dict[str, Any]]:
-    rows = []
+def growth(seconds: float) -> dict[str, Any]:
+    """Live and simulated; a size that this machine does not carry says why."""
+    live: list[dict[str, Any]] = []
     for members in SIZES:
-        flood = pick(bench(Plan(members=members, size=1000, senders=members, seconds=seconds / 10, ahead=256)))
-        calm = bench(Plan(members=members, size=1000, senders=1, rate=500.0, seconds=seconds / 10))
-        rows.append({"members": members, **flood, "p50_us": calm["p50_us"], "p99_us": calm["p99_us"]})
-        print(f"{members} members: {rows[-1]}", file=sys.stderr, flush=True)
-    return rows
+        try:
+            flood = pick(bench(Plan(members=members, size=1000, senders=members, seconds=seconds / 10, ahead=256)))
+            calm = bench(Plan(members=members, size=1000, senders=1, rate=500.0, seconds=seconds / 10))
+            row = {**flood, "p50_us": calm["p50_us"], "p99_us": calm["p99_us"]}
+        except OrdercastError as why:
+            row = {"error": str(why)}
+        live.append({"members": members, **row})
+        print(f"live: {live[-1]}", file=sys.stderr, flush=True)
+    return {"live": live, "simulated": [simulated(members) for members in SIZES]}
+
+
+def simulated(members: int) -> dict[str, Any]:
+    """One processor per member (25 us a datagram, 2 us a kB each way), a network of 1 Gbit/s, datagrams of 9 kB."""
+    each = Cost(us=25.0, per_kb_us=2.0)
+    hosts = Hosts(receive=each, transmit=each)
+    common: dict[str, Any] = {
+        "protocol": "totem", "members": members, "sizes": (1000,), "datagram_bytes": 8972, "hosts": hosts,
+        "clocks": Clocks(skew_ms=0.0), "timeout_ms": 200.0,
+    }  # fmt: skip
+    flood = run(Scenario(messages=20_000, load=Load(regime="saturate", window=128), **common), level="deliver")
+    calm = run(Scenario(messages=500, senders=(members,), load=Load(rate=500.0), **common), level="deliver")
+    submitted = {row.counter: row.time_ns for row in calm.trace.rows if row.kind == Kind.SUBMIT}
+    took = sorted(row.time_ns - submitted[row.counter] for row in calm.trace.rows if row.kind == Kind.DELIVER)
+    times = [row.time_ns for row in flood.trace.rows if row.kind == Kind.DELIVER]
+    return {
+        "members": members,
+        "msgs_s": round(20_000 / ((max(times) - min(times)) / 1e9)),
+        "p50_us": round(took[len(took) // 2] / 1e3, 1),
+        "p99_us": round(took[len(took) * 99 // 100] / 1e3, 1),
+    }
 
 
 def pick(figures: dict[str, Any]) -> dict[str, Any]:
@@ -159,26 +190,32 @@ def resident() -> float:
 # --------------------------------------------------------------------------------------------------------------- output
 
 
-def plot(rows: list[dict[str, Any]], path: Path) -> None:
+def plot(kinds: dict[str, list[dict[str, Any]]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "ordercast"
     from matplotlib import pyplot
+    from matplotlib.ticker import NullFormatter
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8.5, 3.2), layout="constrained")
-    members = [row["members"] for row in rows]
-    left.plot(members, [row["msgs_s"] / 1000 for row in rows], "o-")
+    words = {"live": "live, on two cores together", "simulated": "simulated, a processor each"}
+    for kind, colour in (("live", "C0"), ("simulated", "C1")):
+        rows = [row for row in kinds[kind] if "error" not in row]
+        members = [row["members"] for row in rows]
+        left.plot(members, [row["msgs_s"] / 1000 for row in rows], "o-", color=colour, label=words[kind])
+        right.plot(members, [row["p50_us"] / 1000 for row in rows], "o-", color=colour, label=f"{kind}, median")
+        right.plot(members, [row["p99_us"] / 1000 for row in rows], "o:", color=colour, label=f"{kind}, p99")
     left.set(title="Throughput, all send 1 kB", xlabel="members", ylabel="1000 messages/s")
-    right.plot(members, [row["p50_us"] / 1000 for row in rows], "o-", label="median")
-    right.plot(members, [row["p99_us"] / 1000 for row in rows], "o--", label="p99")
-    right.set(title="Latency at 500 messages/s", xlabel="members", ylabel="ms")
-    right.legend()
+    right.set(title="Latency at 500 messages/s of one", xlabel="members", ylabel="ms")
     for axes in (left, right):
         axes.set_xscale("log", base=2)
-        axes.set_xticks(members, [str(n) for n in members])
-        axes.set_ylim(bottom=0)
+        axes.set_yscale("log")
+        axes.set_xticks(SIZES, [str(n) for n in SIZES])
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 

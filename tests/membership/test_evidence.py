@@ -130,7 +130,7 @@ def test_own_pause_refreshes_whom_we_heard_and_nobody_else():
     evidence.learn(0, Q, 1)
     evidence.learn(0, 3, 1)
     heard_at(evidence, 0)
-    evidence.stood_still(5 * T)
+    evidence.stood_still(5 * T, T // 2)
     assert evidence.recompute(5 * T) == []
     assert evidence.hears() == {Q}
 

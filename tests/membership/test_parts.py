@@ -7,6 +7,7 @@ from ordercast.membership import cause as causes
 from ordercast.membership.ballot import Ballot
 from ordercast.membership.cause import tell, told
 from ordercast.membership.choose import NO_VIEW, Row
+from ordercast.membership.evidence import Evidence
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import Got
 from ordercast.membership.ringnumber import RESERVE, RingNumber
@@ -96,6 +97,30 @@ def test_after_a_pause_only_what_is_near_moves():
     deadlines.set("b", 500)
     deadlines.postpone(100, 20, "a", "b", "c")
     assert deadlines.due == {"a": 120, "b": 500}
+
+
+def test_own_pauses_postpone_a_deadline_twice_and_no_more():
+    deadlines = Deadlines(1_000)
+    deadlines.set(LOSS, 100)
+    assert deadlines.spare(110, 20, LOSS) is not None and deadlines.spare(115, 20, LOSS) is not None
+    assert deadlines.due[LOSS] == 135, "the same pause, noticed again"
+    assert deadlines.spare(140, 20, LOSS) is not None
+    assert deadlines.spare(165, 20, LOSS) is None, "late again and again: slow"
+    deadlines.set(LOSS, 300)
+    assert deadlines.spare(310, 20, LOSS) is not None, "a token came in between"
+
+
+def test_own_pauses_excuse_a_silence_twice_and_no_more():
+    evidence = Evidence(100)
+    evidence.learn(0, 2, 1)
+    evidence.packet(0, 2)
+    evidence.recompute(0)
+    for now, excused in ((200, True), (210, True), (260, True), (320, False)):
+        evidence.stood_still(now, 50)
+        assert (evidence.links[2].heard == now) is excused, now
+    evidence.packet(330, 2)
+    evidence.stood_still(500, 50)
+    assert evidence.links[2].heard == 500
 
 
 # -------------------------------------------------------------------------------------------------- the token's way

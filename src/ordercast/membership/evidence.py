@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ordercast.membership.timers import SPARES
 from ordercast.types import Incarnation, MemberId, Nanoseconds
 
 SECOND: Nanoseconds = 1_000_000_000
@@ -22,7 +23,7 @@ STRIKES_MAX = 12
 class Link:
     """What this member knows of its link from one other, of that one's newest incarnation."""
 
-    __slots__ = ("again", "calm", "heard", "hears", "incarnation", "known", "since", "strikes")
+    __slots__ = ("again", "calm", "heard", "hears", "incarnation", "known", "since", "spared", "spares", "strikes")
 
     def __init__(self, incarnation: Incarnation, now: Nanoseconds) -> None:
         self.incarnation = incarnation
@@ -33,6 +34,8 @@ class Link:
         self.strikes = 0
         self.calm: Nanoseconds = now  # since when the present number of strikes could have fallen
         self.hears = False  # as of the last recomputation: in the own row
+        self.spares = 0  # own pauses since its last packet
+        self.spared: Nanoseconds = now  # when the last of them began
 
 
 class Evidence:
@@ -66,7 +69,7 @@ class Evidence:
         link = self.links[q]
         if link.heard is None or now - link.heard > self.hear_ns:
             link.since = link.again = now
-        link.heard = now
+        link.heard, link.spares = now, 0
 
     def forget(self, q: MemberId) -> None:
         """q is said to be gone: out of `hears` until its next packet; no strike, for nothing broke."""
@@ -74,11 +77,16 @@ class Evidence:
         if link is not None:
             link.heard, link.hears = None, False
 
-    def stood_still(self, now: Nanoseconds) -> None:
-        """This member itself was paused: nobody it heard was silent."""
+    def stood_still(self, now: Nanoseconds, grace: Nanoseconds) -> None:
+        """This member itself was paused: nobody it heard was silent, unless that was said of this silence before."""
         for link in self.links.values():
-            if link.hears:
-                link.heard = now
+            if not link.hears:
+                continue
+            if not link.spares or now - link.spared >= grace:
+                if link.spares >= SPARES:
+                    continue
+                link.spares, link.spared = link.spares + 1, now
+            link.heard = now
 
     # --------------------------------------------------------------------------------------------------- what follows
 

@@ -9,6 +9,8 @@ Differs from it:
   D5  A representative whose commit token waits for somebody who now proposes other members gives it up at once
       instead of after T_commit; Joins are numbered, so that an overtaken one is no such sign.
   D6  A member whose storage fails says that it is gone until a write succeeds, so that it holds nobody up.
+  D7  The time given after an own pause is bounded (timers.py, evidence.py): on a machine so busy that every timer is
+      late, the dead are noticed all the same.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class Moves:
         self.paused = now > late
         if self.paused:
             self._alarm = now + self.times.late
-            self.sight.evidence.stood_still(now)
+            self.sight.evidence.stood_still(now, self.times.grace)
             self._out += self.deadlines.postpone(now, self.times.grace, LOSS, COMMIT, CONSENSUS)
             self._say(Note("own_pause", {"late_ns": now - late + self.times.late}))
 

@@ -58,7 +58,7 @@ class Membership(Moves):
         if link is not None and link.hears and link.incarnation == peer.incarnation and now <= self._alarm:
             assert link.heard is not None
             if now - link.heard <= self.times.grace:
-                link.heard = now
+                link.heard, link.spares = now, 0
                 return []
         if self.state is State.PARTED or not self.sight.admit(peer):
             return None  # what there is to note is said in the next step
@@ -94,8 +94,11 @@ class Membership(Moves):
                 self._out += [*self.voice.hello(now, self.view), Parted()]
             return self._end(now)
         self._begin(now, due + self.times.late)
+        spared = None
         if over and self.paused and name in (LOSS, COMMIT, CONSENSUS):
-            self._set(name, now + self.times.grace)
+            spared = self.deadlines.spare(now, self.times.grace, name)
+        if spared is not None:
+            self._out += spared
         elif over:
             self._on_deadline(now, name)
         return self._end(now)

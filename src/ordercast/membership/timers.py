@@ -20,6 +20,7 @@ CONSENSUS = "m.consensus"
 REPEAT = "m.repeat"  # a token
 PART = "m.part"  # second Leave
 NAMES = (TICK, POLL, LOSS, COMMIT, CONSENSUS, REPEAT, PART)
+SPARES = 2  # own pauses that one deadline, or the silence of one link, is given time for
 
 
 class Times(Struct, frozen=True):
@@ -46,14 +47,19 @@ class Times(Struct, frozen=True):
 class Deadlines:
     """Named deadlines over timers that are moved only when they must be earlier, or can be much later."""
 
-    __slots__ = ("_armed", "_early", "due")
+    __slots__ = ("_armed", "_early", "_spared", "due")
 
     def __init__(self, early: Nanoseconds) -> None:
         self.due: dict[str, Nanoseconds] = {}
         self._armed: dict[str, Nanoseconds] = {}
         self._early = early  # a timer may fire too early by so much
+        self._spared: dict[str, tuple[int, Nanoseconds]] = {}  # own pauses since it was set, when the last one began
 
     def set(self, name: str, at: Nanoseconds) -> list[Action]:
+        self._spared.pop(name, None)
+        return self._set(name, at)
+
+    def _set(self, name: str, at: Nanoseconds) -> list[Action]:
         self.due[name] = at
         if at - self._early < self._armed.get(name, at + 1) <= at:
             return []
@@ -71,7 +77,7 @@ class Deadlines:
         if due is None:
             return False, []
         if due > now:
-            return False, self.set(name, due)
+            return False, self._set(name, due)
         del self.due[name]
         return True, []
 
@@ -80,5 +86,15 @@ class Deadlines:
         out: list[Action] = []
         for name in names:
             if self.due.get(name, now + grace) < now + grace:
-                out += self.set(name, now + grace)
+                out += self.spare(now, grace, name) or []
         return out
+
+    def spare(self, now: Nanoseconds, grace: Nanoseconds, name: str) -> list[Action] | None:
+        """Give one deadline `grace` from now; None: a member that is late again and again is slow, and counts."""
+        count, since = self._spared.get(name, (0, now - grace))
+        if now - since >= grace:
+            if count >= SPARES:
+                return None
+            count, since = count + 1, now
+        self._spared[name] = (count, since)
+        return self._set(name, now + grace)

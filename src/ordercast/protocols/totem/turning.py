@@ -303,7 +303,7 @@ class Turning(Layer):
     def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
         if packet.ring != self.rings.ring.id:
             return self._foreign(now, source, packet.ring)
-        self.hand.idle = 0
+        self.hand.idle = self.hand.lone = 0
         return self._resume(now) if self.hand.held is not None and len(self.rings.ring.members) > 1 else []
 
     def _resume(self, now: Nanoseconds) -> list[Action]:

@@ -187,7 +187,6 @@ messages_option = click.option(
 size_option = click.option(
     "--size", type=Whole(0, MESSAGE_BYTES_MAX), default=100, show_default=True, help="Bytes of a message."
 )
-seed_option = click.option("--seed", type=Seed(), default=1, show_default=True, help="All randomness follows from it.")
 service_option = click.option(
     "--service",
     type=Choice("fifo", "causal", "agreed", "safe", "quasi"),

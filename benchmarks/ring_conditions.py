@@ -3,7 +3,7 @@
     python benchmarks/ring_conditions.py [idle hog slow growth] [--out benchmarks/results/ring_conditions.json]
         [--plot docs/img/growth.svg] [--seconds 60]
 
-idle    a message every quarter of a second: processor share of each member, latency into an idle ring
+idle    no messages: processor share of the busiest member; then one every 250 ms: latency into an idle ring
 hog     a flood beside one endless loop per core at equal priority: view changes (there should be none)
 slow    a flood, and one application that does not read for half of --seconds: memory of each member, then all drains
 growth  2, 4, 8, 16 and 32 members: ordered messages a second (1 kB, all send), latency at 500 messages a second of one;
@@ -56,9 +56,11 @@ print(json.dumps({"p50_us": round(late[len(late) // 2]), "p99_us": round(late[le
 
 
 def idle(seconds: float) -> dict[str, Any]:
+    nothing = bench(Plan(size=100, senders=1, rate=0.01, seconds=seconds / 3))
     beside = subprocess.Popen([sys.executable, "-c", LATENESS, str(seconds)], stdout=subprocess.PIPE)
     figures = pick(bench(Plan(size=100, senders=MEMBERS, rate=4.0, seconds=seconds)))
-    return figures | {"lateness_of_a_sleep": json.loads(beside.communicate()[0])}
+    lateness = json.loads(beside.communicate()[0])
+    return figures | {"cpu_percent_without_messages": nothing["cpu_percent"], "lateness_of_a_sleep": lateness}
 
 
 def hog(seconds: float) -> dict[str, Any]:

@@ -116,6 +116,21 @@ def test_a_reader_without_room_stops_new_frames_but_not_repairs() -> None:
     assert (len(visit.resent), len(visit.new)) == (2, 0)
 
 
+def test_a_request_served_in_vain_is_left_to_another() -> None:
+    """Member 2's multicasts do not reach 1, which asks for 2's frame; 3 has it too."""
+    rings = {me: Ring(RING, me, (1, 2, 3), WIDE) for me in (1, 2, 3)}
+    served, token = [], Token(RING, 1, 0, 0, 0)
+    for turn in range(9):
+        me = turn % 3 + 1
+        visit = rings[me].visit(token, outbox(me, 1 if turn == 1 else 0))
+        served += [(me, held.seq) for held in visit.resent]
+        for data in visit.new + visit.resent:
+            for other in {1, 2, 3} - {me, 1 if me == 2 else me}:
+                rings[other].receive(data)
+        token = visit.token
+    assert served == [(2, 1), (3, 1)] and not token.rtr and rings[1].my_aru == 1
+
+
 def test_frames_sent_early_count_at_the_visit_that_ends_it() -> None:
     """One visit that lasts is the same as one that does everything at its end."""
     token = Token(RING, 1, 4, 0, 0, fcc=2, backlog=3)

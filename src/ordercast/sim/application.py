@@ -57,13 +57,23 @@ class Application:
     def reset(self) -> None:
         """A new life of the process."""
         self.asked = False  # a submission is on its way into the core
+        self.pumping = False
         self.blocked = False  # refused; waits for room
         self.closed = False  # it is leaving: nothing more is taken
         self.woken = False  # a call at the next submission's time is in the queue
         self.joined = not self.groups
 
     def pump(self) -> None:
-        """Submit all that is due now."""
+        """Submit all that is due now; what is delivered at once, from inside, goes on in the same loop."""
+        if self.pumping:
+            return
+        self.pumping = True
+        try:
+            self._pump()
+        finally:
+            self.pumping = False
+
+    def _pump(self) -> None:
         world, host = self.world, self.host
         while host.up and self.joined and not self.asked and not self.blocked and not host.left:
             if self.extra:

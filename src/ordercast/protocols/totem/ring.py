@@ -15,6 +15,8 @@ Differs from the papers:
   D4  No new frames while `buffer_frames` of them are not yet safe: the store is bounded.
   D5  A visit may last: frames numbered `early` leave at once, while the token stays in hand, and count as sent at the
       visit that ends it.
+  D6  A frame that I sent again at my last visit and that is asked for once more is left to another: my multicasts may
+      not reach who asks, and its successor would serve every request for ever.
 """
 
 from __future__ import annotations
@@ -93,6 +95,7 @@ class Ring:
         self.my_token_seq = -1
         self.my_trc = self.my_pbl = 0  # my transmissions, my queue at the last visit
         self.ahead = 0  # frames numbered early on the token in hand
+        self.again: set[int] = set()  # sent again at the last visit
         self.room: int | None = None  # free delivery space; None: no limit
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
         self.hold_safe = hold_safe  # safe frames wait here (else the layer above decides)
@@ -160,7 +163,7 @@ class Ring:
         my_backlog = source.waiting() + self.ahead
         window = limits.window_size
         allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
-        resent, rest = self._resend(token.rtr, allowed) if token.rtr else ([], [])
+        resent, rest = self._resend(token.rtr, allowed)
         if token.room is not None and exchange is None and token.room < window:
             allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
         if self.stamps:
@@ -203,10 +206,16 @@ class Ring:
         """Step 3: what I hold of the requests, up to the allowance; and the rest."""
         resent: list[Held] = []
         rest: list[int] = []
+        if not rtr:
+            self.again.clear()
+            return resent, rest
+        others = self.again if len(self.members) > 2 else ()  # D6
+        self.again = set()
         for seq in rtr:
-            held = self.store.get(seq) if len(resent) < allowed else None
+            held = self.store.get(seq) if len(resent) < allowed and seq not in others else None
             if held is not None:
                 resent.append(held)
+                self.again.add(seq)
             elif seq > self.released:  # D2
                 rest.append(seq)
         return resent, rest

@@ -216,4 +216,4 @@ class Identity(Struct, frozen=True):
     incarnation: Incarnation
     members: tuple[MemberId, ...]  # the configured ids, sorted
     group: str = "ordercast"
-    ring_seq: int = 0  # first ring sequence number: wall clock in ms, rounded up to a multiple of 4
+    ring_seq: int = 0  # first ring sequence number: wall clock in us, rounded up to a multiple of 4

@@ -129,8 +129,12 @@ class Storage:
 
 
 def ring_seq_now() -> int:
-    """The first ring sequence number of a life: wall clock in ms, rounded up to a multiple of 4."""
-    return -(-time.time_ns() // 1_000_000 // 4) * 4
+    """The first ring sequence number of a life: wall clock in us, rounded up to a multiple of 4.
+
+    A life that lost its disk has nothing but the clock to stay above its earlier views; they come faster than
+    milliseconds, never faster than microseconds.
+    """
+    return -(-time.time_ns() // 1_000 // 4) * 4
 
 
 def _why(fault: OSError) -> str:

@@ -77,15 +77,15 @@ class Lives(Driver):
             self.give(host, ("room", room))
 
     def _identity(self, host: Host) -> Identity:
-        """Incarnation and ring number from the wall clock; from the disk, or the scenario, where that is later."""
+        """Incarnation and ring number (us) from the wall clock; from the disk, or the scenario, where that is later."""
         start = self.scenario.start
         wall = start.wall_s * 1_000 * MS + self.time + host.wall_ns
         incarnation = max(host.disk.incarnation + 1, wall)
-        ring_seq = -(-(wall // MS) // 4) * 4
+        ring_seq = -(-(wall // 1_000) // 4) * 4
         if start.incarnation is not None:
             incarnation = max(host.disk.incarnation + 1, start.incarnation + host.lives)
         if start.ring_seq is not None:  # a later life, which may have lost its disk, goes on by the clock as well
-            ring_seq = start.ring_seq + (4 * host.lives - (-(self.time // MS) // 4) * 4 if host.lives else 0)
+            ring_seq = start.ring_seq + (4 * host.lives - (-(self.time // 1_000) // 4) * 4 if host.lives else 0)
         host.disk.incarnation = host.incarnation = incarnation
         host.lives += 1
         return Identity(host.id, incarnation, self.scenario.ids, GROUP, ring_seq)

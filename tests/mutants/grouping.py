@@ -83,7 +83,10 @@ def groups_state_lost(setup: Setup) -> Stack:
     return totem(setup, groups=Deaf)
 
 
-@mutant("groups_held_dropped", "totem", AREA, "what waited for the others' groups is dropped when the view changes")
+@mutant(
+    "groups_held_dropped", "totem", AREA, "what waited for the others' groups is dropped when the view changes",
+    scenario="groups_held",
+)  # fmt: skip
 def groups_held_dropped(setup: Setup) -> Stack:
     class Drops(Groups):
         def _give_up(self) -> list[Action]:
@@ -105,6 +108,17 @@ def groups_vanished_stay_told(setup: Setup) -> Stack:
             return super()._all_known()
 
     return totem(setup, groups=Forgets)
+
+
+@mutant("groups_one_state_suffices", "totem", AREA, "the first of the others' groups ends the wait for all of them")
+def groups_one_state_suffices(setup: Setup) -> Stack:
+    class Eager(Groups):
+        def _state(self, state: GState) -> list[Action]:
+            if self.view is not None and state.view == self.view.id and set(state.cell) != self.cell:
+                self.missing &= set(state.cell)
+            return super()._state(state)
+
+    return totem(setup, groups=Eager)
 
 
 @mutant("groups_departed_stay", "totem", AREA, "members that did not come along stay in their groups")

@@ -64,8 +64,8 @@ def page(table: dict[str, Kill], seeds: str) -> str:
     share = 100 * len(table) // len(MUTANTS)
     lines = [
         "# Mutants", "",
-        f"ordercast {__version__}, {date.today().isoformat()}, `python -m tests.mutants --seeds {seeds}` "
-        "(see docs/design/swarm.md).", "",
+        f"ordercast {__version__}, {date.today().isoformat()}, `python -m tests.mutants NAME ... --seeds {seeds}`, "
+        "hunted in pieces ([how](../design/swarm.md)). Every kill below is run again by `make test`.", "",
         "| what | figure |", "|---|---|",
         f"| mutants | {len(MUTANTS)} |", f"| killed | {len(table)} ({share} %) |",
         f"| by a directed scenario | {sum(bool(kill.scenario) for kill in table.values())} |",

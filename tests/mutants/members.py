@@ -22,7 +22,7 @@ from ordercast.membership.sight import Sight
 from ordercast.membership.table import Table
 from ordercast.membership.waits import Patience
 from ordercast.protocols.totem.layer import RingLayer
-from ordercast.protocols.totem.packets import Data, Token
+from ordercast.protocols.totem.packets import Token
 from ordercast.protocols.totem.ring import Ring
 from ordercast.stack import Stack
 from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds, Peer
@@ -132,18 +132,6 @@ def members_strikes_never_forgotten(setup: Setup) -> Stack:
     return totem(setup, evidence=Bears)
 
 
-@mutant("members_originator_heard", "totem", AREA, "the originator of a frame that another one repeats counts as heard")
-def members_originator_heard(setup: Setup) -> Stack:
-    class Hearsay(RingLayer):
-        def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
-            sender = data.frame.sender
-            if sender in self.membership.sight.evidence.links:
-                self.membership.sight.evidence.packet(now, sender)
-            super()._data(now, source, data, out)
-
-    return totem(setup, layer=Hearsay)
-
-
 @mutant(
     "members_any_frame_ends_repeats", "totem", AREA, "a late frame of the ring ends the repetition of a lost token",
     scenario="token_lost",
@@ -166,15 +154,6 @@ def members_clone_admitted(setup: Setup) -> Stack:
             return peer.id == self.me or super().admit(peer)
 
     return totem(setup, sight=Twin)
-
-
-@mutant("members_other_timeout_admitted", "totem", AREA, "members with another timeout are taken in")
-def members_other_timeout_admitted(setup: Setup) -> Stack:
-    class Tolerant(Membership):
-        def _on_join(self, now: Nanoseconds, peer: Peer, join: Join) -> None:
-            super()._on_join(now, peer, replace(join, timeout_ns=self.times.timeout))
-
-    return totem(setup, membership=Tolerant)
 
 
 @mutant(
@@ -325,7 +304,10 @@ def members_no_contradiction(setup: Setup) -> Stack:
     return totem(setup, table=Meek)
 
 
-@mutant("members_own_pause_unnoticed", "totem", AREA, "after an own pause all others count as silent")
+@mutant(
+    "members_own_pause_unnoticed", "totem", AREA, "after an own pause all others count as silent",
+    scenario="all_busy",
+)  # fmt: skip
 def members_own_pause_unnoticed(setup: Setup) -> Stack:
     class Unaware(Membership):
         def _begin(self, now: Nanoseconds, late: Nanoseconds) -> None:

@@ -204,7 +204,10 @@ def back_pressure_stays(setup: Setup) -> Stack:
     return token_site(setup, link=Stays)
 
 
-@mutant("window_ignored", "token_site", AREA, "a member originates whatever it has, however little the others can take")
+@mutant(
+    "window_ignored", "token_site", AREA, "a member originates whatever it has, however little the others can take",
+    scenario="flood",
+)  # fmt: skip
 def window_ignored(setup: Setup) -> Stack:
     class Floods(Link):
         def window_open(self) -> int:

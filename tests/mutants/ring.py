@@ -10,8 +10,9 @@ from ordercast.contract import Action, Ordered, Originate, SetTimer, Setup, Up
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.packets import Data, HoldCancel, Token
 from ordercast.protocols.totem.ring import SAFE, Exchanging, Held, Ring, Source, Visit
+from ordercast.protocols.totem.rings import Rings
 from ordercast.stack import Stack
-from ordercast.types import MemberId, Nanoseconds, Peer
+from ordercast.types import MemberId, Nanoseconds, Peer, ViewId
 
 AREA = "token ring"
 
@@ -126,15 +127,6 @@ def ring_any_token(setup: Setup) -> Stack:
     return totem(setup, ring=Any)
 
 
-@mutant("ring_poor_token_taken", "totem", AREA, "a token that knows less than was already numbered is taken")
-def ring_poor_token_taken(setup: Setup) -> Stack:
-    class Trusts(Ring):
-        def accepts(self, token: Token) -> bool:
-            return token.ring == self.id and token.token_seq > self.my_token_seq
-
-    return totem(setup, ring=Trusts)
-
-
 @mutant("linger_early_not_counted", "totem", AREA, "frames sent while the token stays do not count at its next visit")
 def linger_early_not_counted(setup: Setup) -> Stack:
     class Forgets(Ring):
@@ -199,6 +191,62 @@ def linger_not_called_off(setup: Setup) -> Stack:
             return [] if self.hand.lingers else super()._hold_cancel(now, source, packet)
 
     return totem(setup, layer=Deaf)
+
+
+@mutant("ring_frames_of_others_kept", "totem", AREA, "frames of an earlier ring are taken for frames of this one")
+def ring_frames_of_others_kept(setup: Setup) -> Stack:
+    class Mixes(RingLayer):
+        def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+            super()._data(now, source, replace(data, ring=self.rings.ring.id), out)
+
+    return totem(setup, layer=Mixes)
+
+
+@mutant("flow_sent_never_forgotten", "totem", AREA, "what a member sent at its last visit stays on the token's count")
+def flow_sent_never_forgotten(setup: Setup) -> Stack:
+    class Bears(Ring):
+        def visit(self, token: Token, source: Source, exchange: Exchanging | None = None) -> Visit:
+            visit = super().visit(token, source, exchange)
+            self.my_trc = 0
+            return visit
+
+    return totem(setup, ring=Bears)
+
+
+@mutant(
+    "flow_one_frame_a_rotation", "totem", AREA, "a rotation has room for one frame: one sender starves the others",
+    scenario="lone_speaker",
+)  # fmt: skip
+def flow_one_frame_a_rotation(setup: Setup) -> Stack:
+    class Narrow(Rings):
+        def _make(self, id: ViewId, members: tuple[MemberId, ...]) -> Ring:
+            self.limits = replace(self.limits, max_messages=1, window_size=1)
+            return super()._make(id, members)
+
+    return totem(setup, rings=Narrow)
+
+
+@mutant("hold_for_ever", "totem", AREA, "an idle token rests until somebody has something to send")
+def hold_for_ever(setup: Setup) -> Stack:
+    class Keeps(RingLayer):
+        def _take(self, now: Nanoseconds) -> list[Action]:
+            out = super()._take(now)
+            if self.hand.held is None or self.hand.lingers:
+                return out
+            return [action for action in out if not (isinstance(action, SetTimer) and action.name == "hold")]
+
+    return totem(setup, layer=Keeps)
+
+
+@mutant("alone_never_visits", "totem", AREA, "the token of a ring of one rests for ever")
+def alone_never_visits(setup: Setup) -> Stack:
+    class Rests(RingLayer):
+        def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+            out = super()._pass(now, ring, token)
+            done = self.rings.attempt is None and len(ring.members) == 1
+            return [] if done else out
+
+    return totem(setup, layer=Rests)
 
 
 @mutant("ring_numbers_wrap", "totem", AREA, "numbers of frames are kept in 31 bits")
@@ -267,8 +315,6 @@ def ring_own_at_once(setup: Setup) -> Stack:
 
 @mutant("ring_room_ignored", "totem", AREA, "free space at the application, once gone, is never given back to the ring")
 def ring_room_ignored(setup: Setup) -> Stack:
-    from ordercast.protocols.totem.rings import Rings
-
     class Stingy(Rings):
         def give_room(self, frames: int) -> None:
             super().give_room(frames if self.room is None else min(frames, self.room))

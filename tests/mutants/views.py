@@ -85,16 +85,37 @@ def views_exchange_not_voided(setup: Setup) -> Stack:
     return totem(setup, rings=Keeps)
 
 
-@mutant("views_anyone_clears_the_flag", "totem", AREA, "whoever has nothing left to exchange says that nobody has")
-def views_anyone_clears_the_flag(setup: Setup) -> Stack:
-    class Clears(Exchange):
-        def flag(self, retrans_flg: bool) -> bool:
-            return super().flag(retrans_flg) and bool(self.pending)
+@mutant("views_first_missing_not_exchanged", "totem", AREA, "the first of the frames that somebody lacks is not sent")
+def views_first_missing_not_exchanged(setup: Setup) -> Stack:
+    class Short(Replanned):
+        def plan(self, plan: Plan, committed: Committed) -> Plan:
+            return replace(plan, rebroadcast=plan.rebroadcast[1:])
 
-    return totem(setup, exchange=Clears)
+    return totem(setup, rings=Short)
 
 
-@mutant("views_everything_after_a_hole", "totem", AREA, "behind a frame that is lost everything goes up")
+@mutant("views_known_safe_forgotten", "totem", AREA, "what others had delivered as safe does not count in recovery")
+def views_known_safe_forgotten(setup: Setup) -> Stack:
+    class Forgets(Replanned):
+        def plan(self, plan: Plan, committed: Committed) -> Plan:
+            return replace(plan, high_ring_delivered=0, high_ring_safe=0)
+
+    return totem(setup, rings=Forgets)
+
+
+@mutant("views_nobody_is_transitional", "totem", AREA, "a transitional set names nobody but its owner")
+def views_nobody_is_transitional(setup: Setup) -> Stack:
+    class Lonely(Replanned):
+        def plan(self, plan: Plan, committed: Committed) -> Plan:
+            return replace(plan, transitional=(self.me,))
+
+    return totem(setup, rings=Lonely)
+
+
+@mutant(
+    "views_everything_after_a_hole", "totem", AREA, "behind a frame that is lost everything goes up",
+    scenario="hole",
+)  # fmt: skip
 def views_everything_after_a_hole(setup: Setup) -> Stack:
     class Everything(Exchange):
         def install(self) -> tuple[list[Data], list[Data], int]:
@@ -109,7 +130,10 @@ def views_everything_after_a_hole(setup: Setup) -> Stack:
     return totem(setup, exchange=Everything)
 
 
-@mutant("views_nothing_after_a_hole", "totem", AREA, "behind a frame that is lost nothing goes up, not even own ones")
+@mutant(
+    "views_nothing_after_a_hole", "totem", AREA, "behind a frame that is lost nothing goes up, not even own ones",
+    scenario="hole_before_own",
+)  # fmt: skip
 def views_nothing_after_a_hole(setup: Setup) -> Stack:
     class Nothing(Exchange):
         def install(self) -> tuple[list[Data], list[Data], int]:
@@ -126,7 +150,10 @@ def views_nothing_after_a_hole(setup: Setup) -> Stack:
     return totem(setup, exchange=Nothing)
 
 
-@mutant("views_discarded_delivered", "totem", AREA, "frames of members that did not come along go up too")
+@mutant(
+    "views_discarded_delivered", "totem", AREA, "frames of members that did not come along go up too",
+    scenario="hole",
+)  # fmt: skip
 def views_discarded_delivered(setup: Setup) -> Stack:
     class Obliged(Replanned):
         def plan(self, plan: Plan, committed: Committed) -> Plan:
@@ -179,7 +206,10 @@ def views_no_transitional(setup: Setup) -> Stack:
     return totem(setup, rings=Blunt)
 
 
-@mutant("views_frozen_inserts", "totem", AREA, "a member adds frames of the old ring after it has said what it holds")
+@mutant(
+    "views_frozen_inserts", "totem", AREA, "a member adds frames of the old ring after it has said what it holds",
+    scenario="late_frames",
+)  # fmt: skip
 def views_frozen_inserts(setup: Setup) -> Stack:
     class Thaws(RingLayer):
         def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:

@@ -83,6 +83,8 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V3} | 1 sub 1 | {T12} | {W12} | 1 org 1"),
         case(f"{V3} | {ORG1} | {T12} | {W12} | 1 del 1:1", options={"flush": "carry"}),
         case(f"{V3} | {ORG1}"),
+        case(f"{V3} | 1 gview x 1,2 | 1 sub 1 g=x | 1 org 1 g=x | 1 gview x 2 | {T12} | {W12}"),
+        case(f"{V3} | 1 gview x 2 | 1 sub 1 g=x | 1 org 1 g=x | 1 gview x 1,2 | {T12} | {W12}"),
     ],
     "S15": [
         case(f"{AB} | 1 del 1:1 | 1 del 1:2 | 2 del 1:1 | 2 del 1:2"),
@@ -250,6 +252,7 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V3} | {ORG1} | {T12} | {W12} | 1 del 1:1"),
         case("1 view 1 | 1 sub 2 | 1 org 1 | 1 sub 1 | 1 org 3"),
         case(f"{V3} | {ORG1} | {T12} | {W12}", options={"flush": "carry"}),
+        case(f"{V3} | 1 gview x 1,2 | 1 sub 1 g=x | 1 org 1 g=x | 1 gview x 1 | {T12} | {W12}"),
     ],
     "S15": [
         case(f"{AB} | 2 del 1:2 | 2 del 1:1"),

@@ -306,12 +306,18 @@ def _packet_names(info: ProtocolInfo) -> tuple[str, ...]:
 
 
 def _compatible(faults: list[AnyFault]) -> list[AnyFault]:
-    """A wall clock that goes back and a member that forgets its disk exclude each other: the clock then goes on."""
-    forgetful = any(isinstance(fault, (Crash, Storm)) and not fault.disk for fault in faults)
-    forgetful = forgetful or any(isinstance(fault, DiskFault) and fault.how != "slow" for fault in faults)
-    return [
-        ClockJump(member=fault.member, at_ms=fault.at_ms, by_ms=abs(fault.by_ms))
-        if forgetful and isinstance(fault, ClockJump)
-        else fault
+    """Numbers are taken from the wall clock where a disk was lost, so there clocks do not go back; and no clock but the
+    forgetful member's own goes ahead: the others' numbers would follow it, and its next life begin below them."""
+    forgetful = {
+        fault.member
         for fault in faults
-    ]
+        if (isinstance(fault, (Crash, Storm)) and not fault.disk)
+        or (isinstance(fault, DiskFault) and fault.how != "slow")
+    }
+    out: list[AnyFault] = []
+    for fault in faults:
+        if not forgetful or not isinstance(fault, ClockJump):
+            out.append(fault)
+        elif forgetful == {fault.member}:
+            out.append(ClockJump(member=fault.member, at_ms=fault.at_ms, by_ms=abs(fault.by_ms)))
+    return out

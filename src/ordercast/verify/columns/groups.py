@@ -47,6 +47,20 @@ def addressed(run: Run) -> Addressed:
     return run._addressed  # type: ignore[attr-defined,no-any-return]
 
 
+def for_itself(run: Run, life: int, made: int, until: int) -> bool:
+    """Of a message of groups that nobody delivered: its sender was in one of them, and stayed in it in that view."""
+    changes, members, codes = run.of(Kind.GROUP_VIEW), run.columns.sparse["members"], run.columns["groups"]
+    cuts, table = run.cuts(changes), run.columns.tables["groups"]
+    inside: dict[str, bool] = {}
+    for row in changes[cuts[life] : cuts[life + 1]].tolist():
+        if row > until:
+            break
+        for name in table[codes[row]] if codes[row] >= 0 else ():
+            here = run.life_member[life] in (members.get(row) or ())
+            inside[name] = here and (row < made or inside.get(name, False))
+    return any(inside.get(name, False) for name in table[codes[made]])
+
+
 def _intervals(run: Run) -> list[tuple[int, int, dict[str, tuple[int, tuple[int, ...]]]]]:
     """Slices of events between changes of groups at one life: (first, last, group -> (row, members))."""
     changes = run.of(Kind.GROUP_VIEW)

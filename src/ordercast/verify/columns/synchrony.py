@@ -6,7 +6,7 @@ import numpy as np
 
 from ordercast.trace.schema import Kind, Level
 from ordercast.types import Service
-from ordercast.verify.columns.groups import addressed, has_groups
+from ordercast.verify.columns.groups import addressed, for_itself, has_groups
 from ordercast.verify.columns.model import Array, Run, Stay
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
@@ -131,7 +131,9 @@ def s14(run: Run) -> Finding:
         delivered = run.positions(stay.life) >= 0 if carry else _delivered(run, [stay])
         member, made = run.life_member[stay.life], units.originate_row[a:b]
         for k in np.flatnonzero(keep & ~delivered[mine]).tolist():
-            if c["groups"][made[k]] < 0 or member in addressed(run).members(int(mine[k])):
+            meant = c["groups"][made[k]] < 0 or member in addressed(run).members(int(mine[k]))
+            nobody = addressed(run).code[mine[k]] < 0
+            if meant or (nobody and for_itself(run, stay.life, int(made[k]), stay.next)):
                 what = f"member {member} went on without delivering its own {run.named(int(mine[k]))}"
                 return broken(what, run.rows(made[k], stay.next), judged)
     return holds(judged)

@@ -122,12 +122,25 @@ def s14(run: Run) -> Finding:
                     continue
                 stay, delivered = known
                 meant = not row.groups or life.member in run.addressed.get(message, ())
+                meant = meant or (message not in run.addressed and _for_itself(life, row, stay.next))
                 if meant and message not in (later if carry else delivered):
                     return broken(
                         f"member {life.member} went on to {_id(view_key(stay.next))} without delivering its own "
                         f"{named(message)}", [row, stay.next], judged,
                     )  # fmt: skip
     return holds(judged)
+
+
+def _for_itself(life: Life, made: Row, until: Row | None) -> bool:
+    """Of a message of groups that nobody delivered: its sender was in one of them, and stayed in it in that view."""
+    inside: dict[str, bool] = {}
+    for row in life.of(Kind.GROUP_VIEW):
+        if until is not None and row.index > until.index:
+            break
+        for name in row.groups or ():
+            here = life.member in (row.members or ())
+            inside[name] = here and (row.index < made.index or inside.get(name, False))
+    return any(inside.get(name, False) for name in made.groups or ())
 
 
 def s20(run: Run) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ordercast.protocols.totem.packets import Token
 from ordercast.types import MemberId, Nanoseconds
 
+NOBODY: MemberId = 0
 LONE = 3  # rotations with one speaker only, until it keeps the token
 LINGER = 4  # rotations for which a lone speaker keeps it
 REPAIRS = 6  # times as many rotations until a token with requests rests: they are served first, but not for ever
@@ -24,7 +25,7 @@ class Hand:
         self.lingers = False  # it rests with a lone speaker, whose frames leave at once
         self.passed, self.passed_seq = False, -1  # one is on its way, not yet known to have arrived; its seq
         self.passed_at: Nanoseconds = 0
-        self.speaker: MemberId = 0  # who sent the newest frame
+        self.speaker: MemberId = NOBODY  # who sent the newest frame
         self.lone = 0  # visits since another did
         self.idle, self.idle_seq = 0, -1  # visits in a row without a new frame
         self.cancelled = False  # hold cancel was said since the last visit
@@ -59,7 +60,7 @@ class Hand:
         """As far as I can know, the representative or a lone speaker keeps the token; nobody of us called it off."""
         if self.cancelled or hold_after == 0:
             return False
-        return hold_after <= self.idle + 1 or (self.lone >= LONE - 1 and self.speaker != me)
+        return hold_after <= self.idle + 1 or (self.lone >= LONE - 1 and self.speaker not in (NOBODY, me))
 
     def arrived(self, seq: int) -> bool:
         """A frame numbered above the token passed on shows that it has arrived; true the first time."""

@@ -7,22 +7,43 @@ without a delivery at a member of the largest view; every safety promise of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 
 import patterns
 from patterns import Pairs
 
+from ordercast import registry
+from ordercast.contract import Setup
 from ordercast.sim.faults import AnyFault, Crash, Cut, Leaving, Loss, Partition, Pause
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import MS, Hosts, Load, Net, Scenario
 from ordercast.sim.world import Maker, World
+from ordercast.stack import Stack
 from ordercast.trace.schema import Kind, Row
 from ordercast.types import ViewKind
 from ordercast.verify import BROKEN, check
 
 HOP_US = 600.0  # the longest
 ONSET = 10.0  # T: by then the group works
+_variant: ContextVar[Maker] = ContextVar("variant", default=registry.get("totem").factory)
+
+
+@contextmanager
+def variant(maker: Maker) -> Iterator[None]:
+    """Runs made within it are of this variant of the ring: so a known-bad one is held against the table."""
+    token = _variant.set(maker)
+    try:
+        yield
+    finally:
+        _variant.reset(token)
+
+
+def stack(setup: Setup) -> Stack:
+    """A member's stack, of the variant in force."""
+    return _variant.get()(setup)
 
 
 class Run:
@@ -60,7 +81,7 @@ class Run:
             heal_ms=None if heal is None else (onset + heal) * timeout_ms,
             settle_ms=20 * timeout_ms,
         )
-        world = World(self.scenario, maker=maker, level="full" if heal is not None else "deliver")
+        world = World(self.scenario, maker=maker or stack, level="full" if heal is not None else "deliver")
         if false_hint is not None:  # the first is told that the second's port is closed, which is not true
             told, about = false_hint
             world.later(
@@ -238,4 +259,18 @@ def both(*makers: Callable) -> Callable:
     return lambda t: [fault for make in makers for fault in make(t)]
 
 
-__all__ = ["Run", "both", "crash", "cut", "flap", "halves", "leave", "loss", "patterns", "pause", "split"]
+__all__ = [
+    "Run",
+    "both",
+    "crash",
+    "cut",
+    "flap",
+    "halves",
+    "leave",
+    "loss",
+    "patterns",
+    "pause",
+    "split",
+    "stack",
+    "variant",
+]

@@ -1,6 +1,7 @@
 """The table of scenarios: what each must show, as functions (n, T, seed) -> Figures with a list of what went wrong.
 
-Tests run a part of it, `benchmarks/membership_figures.py` all of it.
+Tests run a part of it, `benchmarks/membership_figures.py` all of it.  SHORT holds the same rows, the long ones cut
+down to seconds; known-bad variants are held against those.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from itertools import permutations
 from typing import Any
 
 import patterns as p
-from mb import ONSET, Run, both, crash, cut, flap, halves, leave, loss, pause, split
+from mb import ONSET, Run, both, crash, cut, flap, halves, leave, loss, pause, split, stack
 from msgspec import Struct
 
-from ordercast import registry
 from ordercast.contract import Setup
 from ordercast.sim.faults import AnyFault, Crash, Cut, Loss, Pause
 from ordercast.stack import Stack
@@ -339,10 +339,10 @@ def capped(cap_ms: float) -> Callable[[Setup], Stack]:
     """The ring with a shorter longest probation, so that strikes are forgotten within a test."""
 
     def maker(setup: Setup) -> Stack:
-        stack = registry.get("totem").factory(setup)
-        ring: Any = stack.nodes[-1].layer
+        made = stack(setup)
+        ring: Any = made.nodes[-1].layer
         ring.membership.sight.evidence.cap_ns = round(cap_ms * 1_000_000)
-        return stack
+        return made
 
     return maker
 
@@ -431,5 +431,14 @@ ROWS: dict[str, Scenario] = {
     "MB27 slow": mb27, "MB27 quick": _with(mb27, down=0.2), "MB27 six": mb27_six,
     "MB28 short": _with(mb28, length=0.5), "MB28 long": mb28, "MB28 all": _with(mb28, everybody=True),
     "MB29 leave": mb29, "MB29 hint": mb29_hint, "MB30": mb30, "MB31": mb31, "MB32": mb32,
+}  # fmt: skip
+SHORT = ROWS | {
+    "MB17": _with(mb17, until=120),
+    **{
+        f"MB21 {kind} {phase}": _with(mb21, kind=kind, phase=phase, until=100) for kind in KINDS for phase in (1.5, 3.0)
+    },
+    **{f"MB22 {kind}": _with(mb22, kind=kind, until=120) for kind in KINDS},
+    "MB23": _with(mb23, until=100),
+    "MB31": _with(mb31, calm=400, cap=40),
 }  # fmt: skip
 NEEDS_FOUR = ("MB3", "MB5", "MB30")  # meaningless for three members

@@ -74,7 +74,7 @@ def hunt_all(names: list[str], seeds: range, jobs: int | None) -> tuple[dict[str
         for result in runner.map(tasks):
             name, value = hunted[result.key], result.value or {}
             if value.get("promise"):
-                kill = Kill(value["promise"], value["tried"], value.get("seed"), value.get("scenario", ""))
+                kill = Kill(**{field: value[field] for field in Kill.__struct_fields__ if field in value})
                 killed[name] = kill
                 print(
                     f"killed   {name:28} {kill.words} ({kill.tried} tried) {kill.promise:7} {MUTANTS[name].breaks} "
@@ -99,7 +99,7 @@ def hunt_all(names: list[str], seeds: range, jobs: int | None) -> tuple[dict[str
 
 
 def shrink_all(killed: dict[str, Kill], jobs: int | None) -> None:
-    names = [name for name, kill in killed.items() if kill.promise != "S25"]
+    names = [name for name, kill in killed.items() if kill.promise != "S25" and not kill.row]
     since = time.monotonic()
     tasks = [
         (k, {"promise": killed[name].promise, "budget_s": 60.0, "seed": killed[name].seed or 0,

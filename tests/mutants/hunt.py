@@ -1,7 +1,7 @@
 """The hunt for one mutant: run after run until one breaks a promise.  Happens in a child process.
 
-First the directed scenario the mutant names (tests/mutants/scenarios), then the seeds, those with little work first,
-then the other directed scenarios of its protocol.
+First the directed scenario (tests/mutants/scenarios) or the row of the membership's table (rows.py) the mutant names,
+then the seeds, those with little work first, then the other directed scenarios of its protocol and the other rows.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.mutants.registry import MUTANTS, make
+from tests.mutants import rows
+from tests.mutants.registry import MUTANTS, Maker, make
 
 from ordercast.sim.scenario import Scenario
 from ordercast.swarm.judge import judge
 from ordercast.swarm.seeds import expand
 
+By = dict[str, Any]  # a run, named by one of: seed, scenario, row
 WORK = "tests.mutants.hunt:hunt"
 MEMBERS_MAX = 8  # larger groups cost most and kill nothing that small ones do not
 MAKE = "tests.mutants.registry:make"
@@ -39,33 +41,43 @@ def hunt(argument: dict[str, Any]) -> dict[str, Any]:
     name = argument["name"]
     maker = make(name)
     tried, given_up = 0, 0
-    for seed, title, scenario in runs(name, range(argument["first"], argument["last"])):
-        tried += not title
+    for by in runs(name, range(argument["first"], argument["last"])):
+        tried += "seed" in by
         try:
-            judgement = _limited(scenario, maker)
+            promise, text = limited(by, MUTANTS[name].protocol, maker)
         except TooLong:
             given_up += 1
             continue
-        if not judgement.ok:
-            found = judgement.breaks[0]
-            by = {"scenario": title} if title else {"seed": seed}
-            return {**by, "tried": tried, "given_up": given_up, "promise": found.promise, "text": found.text}
+        if promise:
+            return {**by, "tried": tried, "given_up": given_up, "promise": promise, "text": text}
     return {"tried": tried, "given_up": given_up, "promise": ""}
 
 
-def runs(name: str, seeds: range) -> Iterator[tuple[int, str, Scenario]]:
-    """(seed, title of a directed scenario or "", scenario), in the order in which they are tried."""
+def runs(name: str, seeds: range) -> Iterator[By]:
+    """What is tried, in its order."""
     mutant = MUTANTS[name]
     if mutant.scenario:
-        yield -1, mutant.scenario, directed(mutant.scenario)
+        yield {"scenario": mutant.scenario}
+    if mutant.row:
+        yield {"row": mutant.row}
     scenarios = {seed: expand(seed, (mutant.protocol,)).scenario for seed in seeds}
     for seed in sorted(scenarios, key=lambda seed: work(scenarios[seed])):
         if scenarios[seed].members <= MEMBERS_MAX:
-            yield seed, "", scenarios[seed]
+            yield {"seed": seed}
     for title in SCENARIOS:
-        scenario = directed(title)
-        if title != mutant.scenario and scenario.protocol == mutant.protocol:
-            yield -1, title, scenario
+        if title != mutant.scenario and directed(title).protocol == mutant.protocol:
+            yield {"scenario": title}
+    if mutant.protocol == rows.PROTOCOL:
+        yield from ({"row": title} for title in rows.SHORT if title != mutant.row)
+
+
+def broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
+    """(promise, what broke it) of one run with this variant; empty if nothing did."""
+    if "row" in by:
+        return rows.broken(by["row"], maker)
+    scenario = directed(by["scenario"]) if "scenario" in by else expand(by["seed"], (protocol,)).scenario
+    breaks = judge(scenario, maker=maker).breaks
+    return (breaks[0].promise, breaks[0].text) if breaks else ("", "")
 
 
 def directed(title: str) -> Scenario:
@@ -78,13 +90,15 @@ def work(scenario: Scenario) -> float:
     return scenario.messages * scenario.members + span_ns / max(1.0, scenario.nets[0].delay.mean)
 
 
-def _limited(scenario: Scenario, maker: Any) -> Any:
+def limited(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
+    """As `broken`, unless it takes too long."""
+
     def over(number: int, frame: FrameType | None) -> None:
         raise TooLong
 
     signal.signal(signal.SIGVTALRM, over)
     signal.setitimer(signal.ITIMER_VIRTUAL, RUN_S)
     try:
-        return judge(scenario, maker=maker)
+        return broken(by, protocol, maker)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)

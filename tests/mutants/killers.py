@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from datetime import date
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from msgspec import Struct
 from tests.mutants.registry import MUTANTS
@@ -18,19 +20,27 @@ HEAD = "# What kills each mutant, as `python -m tests.mutants --write` found it;
 
 
 class Kill(Struct, frozen=True, omit_defaults=True):
-    """The end of a mutant, by a seed or by a directed scenario."""
+    """The end of a mutant: by a seed, a directed scenario, or a row of the membership's table."""
 
     promise: str
     tried: int
     seed: int | None = None
     scenario: str = ""
+    row: str = ""
+
+    @property
+    def by(self) -> dict[str, Any]:
+        """The run, as the hunt names it."""
+        if self.row:
+            return {"row": self.row}
+        return {"scenario": self.scenario} if self.scenario else {"seed": self.seed}
 
     @property
     def words(self) -> str:
-        return f"scenario {self.scenario}" if self.scenario else f"seed {self.seed}"
+        return " ".join(f"{what} {which}" for what, which in self.by.items())
 
     def line(self) -> str:
-        by = f'scenario = "{self.scenario}"' if self.scenario else f"seed = {self.seed}"
+        by = ", ".join(f"{what} = {json.dumps(which)}" for what, which in self.by.items())
         return f'{{ {by}, tried = {self.tried}, promise = "{self.promise}" }}'
 
 
@@ -60,7 +70,7 @@ def page(table: dict[str, Kill], seeds: str) -> str:
     """Markdown: every mutant, what it breaks and what became of it."""
     known = reasons()
     alive = [name for name in sorted(MUTANTS) if name not in table]
-    tried = [kill.tried for kill in table.values() if not kill.scenario]
+    tried = [kill.tried for kill in table.values() if kill.seed is not None]
     share = 100 * len(table) // len(MUTANTS)
     lines = [
         "# Mutants", "",
@@ -69,10 +79,13 @@ def page(table: dict[str, Kill], seeds: str) -> str:
         "| what | figure |", "|---|---|",
         f"| mutants | {len(MUTANTS)} |", f"| killed | {len(table)} ({share} %) |",
         f"| by a directed scenario | {sum(bool(kill.scenario) for kill in table.values())} |",
+        f"| by a row of the membership's table | {sum(bool(kill.row) for kill in table.values())} |",
         f"| seeds until the kill: median, most | {median(tried):g}, {max(tried)} |" if tried else "",
         f"| alive, each explained below | {len(alive)} |", "",
         "## Killed", "",
-        "`tests/mutants/scenarios` holds the directed scenarios. `raises`: an assertion of the code itself.", "",
+        "`tests/mutants/scenarios` holds the directed scenarios. A row is one of "
+        "[the table](../protocols/membership-figures.md) of what a fault may cost in views and time, with 5 members. "
+        "`raises`: an assertion of the code itself.", "",
         "| mutant | area | what is wrong with it | killed by | seeds tried | promise |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, kill in sorted(table.items(), key=lambda item: (MUTANTS[item[0]].area, item[0])):

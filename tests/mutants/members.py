@@ -45,7 +45,7 @@ def members_one_way_hearing(setup: Setup) -> Stack:
     return totem(setup, chooser=OneWay)
 
 
-@mutant("members_rows_not_relayed", "totem", AREA, "a member tells only its own row")
+@mutant("members_rows_not_relayed", "totem", AREA, "a member tells only its own row", row="MB14")
 def members_rows_not_relayed(setup: Setup) -> Stack:
     class Own(Table):
         __slots__ = ()
@@ -56,7 +56,7 @@ def members_rows_not_relayed(setup: Setup) -> Stack:
     return totem(setup, table=Own)
 
 
-@mutant("members_work_is_no_evidence", "totem", AREA, "a view that works does not count as a link")
+@mutant("members_work_is_no_evidence", "totem", AREA, "a view that works does not count as a link", row="MB8")
 def members_work_is_no_evidence(setup: Setup) -> Stack:
     class Direct(Chooser):
         __slots__ = ()
@@ -68,7 +68,9 @@ def members_work_is_no_evidence(setup: Setup) -> Stack:
     return totem(setup, chooser=Direct)
 
 
-@mutant("members_no_preference", "totem", AREA, "of two cliques of one size the present view is not preferred")
+@mutant(
+    "members_no_preference", "totem", AREA, "of two cliques of one size the present view is not preferred", row="MB32"
+)
 def members_no_preference(setup: Setup) -> Stack:
     class Fickle(Chooser):
         __slots__ = ()
@@ -121,7 +123,7 @@ def members_earlier_life_counts(setup: Setup) -> Stack:
     return totem(setup, evidence=AnyLife)
 
 
-@mutant("members_strikes_never_forgotten", "totem", AREA, "calm forgives no strike")
+@mutant("members_strikes_never_forgotten", "totem", AREA, "calm forgives no strike", row="MB31")
 def members_strikes_never_forgotten(setup: Setup) -> Stack:
     class Bears(Evidence):
         __slots__ = ()
@@ -293,7 +295,7 @@ def members_stuck_receiver_ignored(setup: Setup) -> Stack:
     return totem(setup, layer=Patient)
 
 
-@mutant("members_no_contradiction", "totem", AREA, "who is said to be gone does not contradict")
+@mutant("members_no_contradiction", "totem", AREA, "who is said to be gone does not contradict", row="MB30")
 def members_no_contradiction(setup: Setup) -> Stack:
     class Meek(Table):
         __slots__ = ()
@@ -316,7 +318,9 @@ def members_own_pause_unnoticed(setup: Setup) -> Stack:
     return totem(setup, membership=Unaware)
 
 
-@mutant("members_one_agrees_for_all", "totem", AREA, "a view is committed though not all have proposed it")
+@mutant(
+    "members_one_agrees_for_all", "totem", AREA, "a view is committed though not all have proposed it", row="MB19 MB8"
+)
 def members_one_agrees_for_all(setup: Setup) -> Stack:
     class Bold(Ballot):
         __slots__ = ()

@@ -25,19 +25,20 @@ class Mutant(Struct, frozen=True):
     area: str  # of the list in docs/design/swarm.md
     by: str = "swarm"  # or "determinism": only two runs of a seed can show it
     scenario: str = ""  # the directed scenario that is tried before the seeds
+    row: str = ""  # of the membership's table, the same
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
 def mutant(
-    name: str, protocol: str, area: str, breaks: str, *, by: str = "swarm", scenario: str = ""
+    name: str, protocol: str, area: str, breaks: str, *, by: str = "swarm", scenario: str = "", row: str = ""
 ) -> Callable[[Maker], Maker]:
     """Enter a maker into the list."""
 
     def enter(maker: Maker) -> Maker:
         assert name not in MUTANTS, f"two mutants named {name}"
-        MUTANTS[name] = Mutant(protocol, maker, breaks, area, by, scenario)
+        MUTANTS[name] = Mutant(protocol, maker, breaks, area, by, scenario, row)
         return maker
 
     return enter

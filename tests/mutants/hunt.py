@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.mutants import rows
+from tests.mutants import expect, rows
 from tests.mutants.registry import MUTANTS, Maker, make
 
 from ordercast.sim.scenario import Scenario
@@ -24,6 +24,7 @@ WORK = "tests.mutants.hunt:hunt"
 MEMBERS_MAX = 8  # larger groups cost most and kill nothing that small ones do not
 MAKE = "tests.mutants.registry:make"
 SCENARIOS = {path.stem: path for path in sorted(Path(__file__).with_name("scenarios").glob("*.toml"))}
+EXPECTED = expect.read()
 RUN_S = 10.0  # seconds of work one run may take: killers are run again in every test, and some mutants never end
 
 
@@ -76,8 +77,12 @@ def broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
     if "row" in by:
         return rows.broken(by["row"], maker)
     scenario = directed(by["scenario"]) if "scenario" in by else expand(by["seed"], (protocol,)).scenario
-    breaks = judge(scenario, maker=maker).breaks
-    return (breaks[0].promise, breaks[0].text) if breaks else ("", "")
+    judgement = judge(scenario, maker=maker)
+    if judgement.breaks:
+        return judgement.breaks[0].promise, judgement.breaks[0].text
+    wanted = EXPECTED.get(by.get("scenario", ""))
+    assert judgement.outcome is not None
+    return wanted.broken(scenario, judgement.outcome.trace) if wanted else ("", "")
 
 
 def directed(title: str) -> Scenario:

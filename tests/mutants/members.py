@@ -225,7 +225,13 @@ def members_any_join_gathers(setup: Setup) -> Stack:
     return totem(setup, membership=Nervous)
 
 
-@mutant("members_joins_of_ours_ignored", "totem", AREA, "a member of my view that gathers moves me only by token loss")
+@mutant(
+    "members_joins_of_ours_ignored",
+    "totem",
+    AREA,
+    "a member of my view that gathers moves me only by token loss",
+    scenario="hint_in_a_merge",
+)
 def members_joins_of_ours_ignored(setup: Setup) -> Stack:
     class Deaf(Membership):
         def _join_outside_gather(self, now: Nanoseconds, q: MemberId, join: Join) -> None:

@@ -72,6 +72,7 @@ def totem(
             return note
 
     bottom.rings.__class__ = Patched
+    bottom.membership.entry = bottom.rings.entry  # bound before, to the shipped one
     if ring is not None:
         bottom.rings.ring.__class__ = ring
     if membership is not None:

@@ -166,7 +166,13 @@ def linger_for_ever(setup: Setup) -> Stack:
     return totem(setup, layer=Keeps)
 
 
-@mutant("linger_though_safe_waits", "totem", AREA, "a lone speaker keeps the token though a frame waits to become safe")
+@mutant(
+    "linger_though_safe_waits",
+    "totem",
+    AREA,
+    "a lone speaker keeps the token though a frame waits to become safe",
+    scenario="lone_safe",
+)
 def linger_though_safe_waits(setup: Setup) -> Stack:
     class Keeps(RingLayer):
         def _lone_speaker(self, ring: Ring, token: Token) -> bool:
@@ -184,7 +190,13 @@ def linger_though_safe_waits(setup: Setup) -> Stack:
     return totem(setup, layer=Keeps)
 
 
-@mutant("linger_not_called_off", "totem", AREA, "a lone speaker goes on when another one calls the token off")
+@mutant(
+    "linger_not_called_off",
+    "totem",
+    AREA,
+    "a lone speaker goes on when another one calls the token off",
+    scenario="lone_caller",
+)
 def linger_not_called_off(setup: Setup) -> Stack:
     class Deaf(RingLayer):
         def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:

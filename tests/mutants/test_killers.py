@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.mutants import MUTANTS, killers, rows
-from tests.mutants.hunt import SCENARIOS, broken, directed
+from tests.mutants.hunt import EXPECTED, SCENARIOS, broken, directed
 
 from ordercast import registry
 from ordercast.swarm.judge import judge
@@ -27,7 +27,12 @@ def test_the_sound_protocol_shows_what_the_row_says(title: str) -> None:
 
 @pytest.mark.parametrize("title", SCENARIOS)
 def test_the_sound_protocol_survives(title: str) -> None:
-    assert [found.text for found in judge(directed(title), plain=True).breaks] == []
+    scenario = directed(title)
+    judgement = judge(scenario, plain=True)
+    assert [found.text for found in judgement.breaks] == []
+    if title in EXPECTED:
+        assert judgement.outcome is not None
+        assert EXPECTED[title].broken(scenario, judgement.outcome.trace) == ("", "")
 
 
 def test_each_is_killed_or_explained() -> None:
@@ -37,3 +42,4 @@ def test_each_is_killed_or_explained() -> None:
     assert len(KILLERS) >= 0.9 * len(MUTANTS)
     assert {mutant.scenario for mutant in MUTANTS.values()} - {""} <= set(SCENARIOS)
     assert {mutant.row for mutant in MUTANTS.values()} - {""} <= set(rows.SHORT)
+    assert set(EXPECTED) <= set(SCENARIOS)

@@ -63,7 +63,13 @@ def views_all_known_safe(setup: Setup) -> Stack:
     return totem(setup, rings=Careless)
 
 
-@mutant("views_obligations_forgotten", "totem", AREA, "what was promised in a failed recovery is forgotten")
+@mutant(
+    "views_obligations_forgotten",
+    "totem",
+    AREA,
+    "what was promised in a failed recovery is forgotten",
+    scenario="obliged",
+)
 def views_obligations_forgotten(setup: Setup) -> Stack:
     class Forgets(Rings):
         def entry(self) -> bytes:
@@ -73,7 +79,13 @@ def views_obligations_forgotten(setup: Setup) -> Stack:
     return totem(setup, rings=Forgets)
 
 
-@mutant("views_exchange_not_voided", "totem", AREA, "an exchange that was finished counts though another has begun")
+@mutant(
+    "views_exchange_not_voided",
+    "totem",
+    AREA,
+    "an exchange that was finished counts though another has begun",
+    scenario="exchange_again",
+)
 def views_exchange_not_voided(setup: Setup) -> Stack:
     class Keeps(Rings):
         def begin(self, committed: Committed) -> Note:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,18 @@ def test_json_and_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> No
     assert main(["swarm", "--protocol", "token_site", "--seeds", "2"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("seed 2: token_site") and "probes" in text and "left out for token_site: crash" in text
+
+
+def test_json_names_every_failure_shrunk_or_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ordercast.swarm.campaign.Campaign", partial(Campaign, variant=variant("canary")))
+    assert main(["swarm", "--protocol", "token_site", "--seeds", "0:3", "--shrink", "0", "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["broken"] and [(f["seed"], f["promise"]) for f in result["failures"]] == [
+        (row["seed"], row["promise"]) for row in result["broken"]
+    ]
+    assert all(failure["directory"] is None for failure in result["failures"])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from ordercast.conformance.script import Script
 from ordercast.framing import Outbox
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
 from ordercast.protocols.totem.options import TotemOptions
@@ -254,3 +255,18 @@ def test_early_frames_are_stamped_after_the_token_that_stays() -> None:
     early = ring.early(token, outbox(1, 2))
     assert [d.stamp for d in early if type(d) is Data] == [11, 12], "others know that nothing up to 10 is missing"
     assert ring.visit(token, outbox(1, 0)).token.timestamp == 13
+
+
+def test_a_frame_numbered_beyond_all_reason_is_dropped_and_noted() -> None:
+    """No member of a ring gets so far ahead of what is safe: it comes from somebody who is none."""
+    script = Script()
+    for line in ("members 2 protocol=totem", "run 5ms", "show note"):
+        script.run(line)
+    ring = script.members[1].stack.nodes[-1].layer.rings.ring  # type: ignore[attr-defined]
+    last = ring.released + 4 * ring.limits.buffer_frames
+    for seq, dropped in ((last + 1, True), (last, False)):
+        script.out.clear()
+        script.channels[2, 1].clear()
+        script.channels[2, 1].append(Data(ring.id, seq, frame(2, 1)))
+        script.run("pass 2 1")
+        assert (f"1: note drop why=number seq={seq}" in script.out) is dropped

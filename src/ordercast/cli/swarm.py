@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ordercast.swarm.task import SeedRow, Task
 
 SEEDS_MAX = 10**12
+_NOT_SHRUNK: dict[str, Any] = {"members": None, "messages": None, "faults": None, "directory": None}
 
 
 class Seeds(click.ParamType):
@@ -111,10 +112,11 @@ def command(
             summary = campaign.run()
         except KeyboardInterrupt:
             _say_kept(campaign, out)
-            _tell(campaign.summary(), seeds, since, [], campaign, as_json)
+            summary = campaign.summary()
+            _tell(summary, seeds, since, _failures(campaign, summary, False), campaign, as_json)
             return 130
         shown.say("shrinking") if summary.broken and shrink_s else None
-        failures = _failures(campaign, summary) if shrink_s else []
+        failures = _failures(campaign, summary, shrink_s > 0)
     _tell(summary, seeds, since, failures, campaign, as_json)
     if page is not None:
         page.write_text(summary.page(f"Campaign of {summary.runs} seeds", _line(protocols, seeds)), encoding="utf-8")
@@ -161,20 +163,21 @@ def _teller(shown: Progress, quiet: bool, total: int) -> Callable[[SeedRow, int]
     return tell
 
 
-def _failures(campaign: Campaign, summary: Summary) -> list[dict[str, Any]]:
-    out = []
-    for failure, place in campaign.failures(summary, say_error):
-        out.append(
-            {
-                "seed": failure.seed,
-                "promise": failure.promise,
-                "members": failure.members,
-                "messages": failure.messages,
-                "faults": len(failure.scenario.get("faults", ())),
-                "directory": str(place),
-            }
-        )
-    return out
+def _failures(campaign: Campaign, summary: Summary, shrink: bool) -> list[dict[str, Any]]:
+    """Every seed that broke something; with what it was shrunk to, where it was."""
+    shrunk: dict[int, dict[str, Any]] = {}
+    for failure, place in campaign.failures(summary, say_error) if shrink else ():
+        shrunk[failure.seed] = {
+            "promise": failure.promise,
+            "members": failure.members,
+            "messages": failure.messages,
+            "faults": len(failure.scenario.get("faults", ())),
+            "directory": str(place),
+        }
+    return [
+        {"seed": row.seed, "promise": row.broken[0]["promise"], **_NOT_SHRUNK, **shrunk.get(row.seed, {})}
+        for row in summary.broken
+    ]
 
 
 def _say_kept(campaign: Campaign, out: Path | None) -> None:
@@ -203,7 +206,7 @@ def _words(summary: Summary, result: dict[str, Any]) -> str:
     for row in summary.broken:
         lines.append(f"BROKEN {row.options}")
         lines += [f"    {found['promise']}: {found['text']}" for found in row.broken]
-    for failure in result["failures"]:
+    for failure in (found for found in result["failures"] if found["directory"]):
         lines.append(
             f"seed {failure['seed']} {failure['promise']} shrunk to {failure['members']} members, "
             f"{failure['messages']} messages, {failure['faults']} faults: "

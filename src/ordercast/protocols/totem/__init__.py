@@ -48,7 +48,7 @@ PROTOCOLS = {
         measures=("rotation", "t_loss", "install"),
         probes=(
             *("retransmit", "request", "duplicate", "hold", "linger", "hold cancel", "stuck", "gather", "recovery"),
-            *("recovery again", "install", "drop", "group state", "group state again"),
+            *("recovery again", "install", "group state", "group state again"),
             *MEMBERSHIP_PROBES,
         ),
     )

@@ -5,14 +5,19 @@ place of the order, and a message goes to the union of its groups as of its own 
 to them or not.  Groups that share members need nothing more: there is one order.
 Paper: "Performance engineering of the Totem group communication system" (1998), section 2 (process group layer).
 
-Members whose pictures are equal form a *cell*.  When views merge, the smallest member of each cell sends its cell's
-part of the picture ahead of everything it has packed; messages of the new view wait, in order, until the cells heard of
-cover the view, then the group views go up, and the messages after them.
+Members that know each other's groups form a *cell*.  When views merge, the smallest member of each cell sends its
+cell's part of the picture ahead of everything it has packed; messages of the new view wait, in order, until the cells
+heard of cover the view, then the group views go up, and the messages after them.
 
 Differs:
-  D1  A view change during that wait: the messages held go up before it, in the view they belong to, with the picture
-      as far as it is known to all who go along; the parts still missing are sent again in the next view.  (Held beyond
-      the change they would be delivered in another view than they were sent in.)
+  D1  A view change during that wait: the messages held go up before it, in the view they belong to, each member being
+      told first what it has heard so far; the parts still missing are sent again in the next view.  (Held beyond the
+      change they would be delivered in another view than they were sent in.)
+      Pictures differ then, yet nobody disagrees on who gets a message.  Each member decides for itself by the groups it
+      is in, and those follow from its own joins and leaves, whose places in the order are the same for all.  And what a
+      member is told of others is never too much: a part tells the truth of the beginning of its view, joins and leaves
+      follow at their places, and who does not come along is out, and told to be out, at once.  So whoever is told to be
+      in a group, and comes along, delivers what was sent to it; a picture may only lack members not yet heard of.
   D2  Group views go up at every member, in the group or not: all know the picture, and an outsider may want to send.
 """
 
@@ -79,12 +84,10 @@ class Groups(Layer):
         self.groups: dict[str, set[MemberId]] = {}  # the picture
         self.mine: set[str] = set()  # the groups I am in
         self.view: View | None = None
-        self.cell: frozenset[MemberId] = frozenset((me,))  # whose picture is mine
+        self.cell: frozenset[MemberId] = frozenset((me,))  # who knows the groups of all of them, as I do
         self.missing: set[MemberId] = set()  # of the view, not yet heard of: messages wait
         self.heard: set[MemberId] = set()  # by GStates of this view
         self.held: deque[Event] = deque()
-        self.common: dict[str, set[MemberId]] | None = None  # D1: the picture as far as all have it; None: all of it
-        self.told: dict[str, tuple[MemberId, ...]] = {}  # what went up last of each group that is not empty
 
     # ------------------------------------------------------------------------------------------------------ inputs
 
@@ -154,27 +157,16 @@ class Groups(Layer):
             return []  # it has left every group already: its last messages, in the transitional view
         if join and group not in self.groups and len(self.groups) >= GROUPS_MAX:
             return [Note("drop", {"why": "groups", "group": group})]
-        changed = False
-        for picture in (self.groups, self.common):
-            if picture is not None and (sender in picture.get(group, ())) is not join:
-                changed = changed or picture is self._told()
-                (_add if join else _remove)(picture, group, sender)
         if sender == self.me:
             (self.mine.add if join else self.mine.discard)(group)
-        return self._tell(group) if changed else []
+        if (sender in self.groups.get(group, ())) is join:
+            return []
+        (_add if join else _remove)(self.groups, group, sender)
+        return [self._tell(group)]
 
-    def _told(self) -> dict[str, set[MemberId]]:
-        return self.groups if self.common is None else self.common
-
-    def _tell(self, group: str) -> list[Action]:
-        members = self._told().get(group, set())
-        if group in self.mine and self.me not in members:
-            return []  # D1: the others do not know yet that I am in it
-        self.told[group] = tuple(sorted(members))
-        view = GroupView(group, self.told[group], self.view.id if self.view is not None else None)
-        if not members:
-            del self.told[group]
-        return [Up(view)]
+    def _tell(self, group: str) -> Action:
+        members = tuple(sorted(self.groups.get(group, ())))
+        return Up(GroupView(group, members, self.view.id if self.view is not None else None))
 
     # ------------------------------------------------------------------------------------------------------- views
 
@@ -183,24 +175,18 @@ class Groups(Layer):
         here = set(view.members)
         self.cell &= here
         self.view = view
-        smaller: list[str] = []
-        for picture in (self.groups, self.common):
-            if picture is None:
-                continue
-            smaller = [group for group in sorted(picture) if picture[group] - here]
-            for group in smaller:
-                for member in picture[group] - here:
-                    _remove(picture, group, member)
-        return [action for group in smaller for action in self._tell(group)]
+        smaller = [group for group in sorted(self.groups) if self.groups[group] - here]
+        for group in smaller:
+            for member in self.groups[group] - here:
+                _remove(self.groups, group, member)
+        return [self._tell(group) for group in smaller]
 
     def _regular(self, view: View) -> list[Action]:
         """A merge: my cell's smallest member says what the others of the view cannot know."""
         self.view = view
         self.heard = set()
         self.missing = set() if self.cell == set(view.members) else set(view.members)
-        if not self.missing:
-            return self._all_known() if self.common is not None else []
-        if self.me != min(self.cell):
+        if not self.missing or self.me != min(self.cell):
             return []
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
         was_empty = not self.outbox
@@ -223,12 +209,7 @@ class Groups(Layer):
         if self.missing:
             return []
         self.cell = frozenset(self.view.members)
-        return [*self._all_known(), *self._release()]
-
-    def _all_known(self) -> list[Action]:
-        """Everybody in the view has my picture: all of it goes up, and what was told of groups that are no more."""
-        self.common = None
-        return [action for group in sorted(self.groups.keys() | self.told.keys()) for action in self._tell(group)]
+        return [*map(self._tell, sorted(self.groups)), *self._release()]
 
     def _release(self) -> list[Action]:
         out: list[Action] = []
@@ -242,11 +223,11 @@ class Groups(Layer):
         if not self.missing:
             return []
         missing, self.missing = self.missing, set()
+        others = self.heard - self.cell
         if self.me not in missing:
             self.cell = frozenset(self.heard)
-        self.common = {g: both for g, members in self.groups.items() if (both := members & self.heard)}
-        out: list[Action] = [Note("group state again", {"missing": len(missing)})]
-        return out + self._release()
+        news = [self._tell(group) for group in sorted(self.groups) if not others.isdisjoint(self.groups[group])]
+        return [Note("group state again", {"missing": len(missing)}), *news, *self._release()]
 
     def status(self) -> dict[str, Any]:
         waits = f"the groups of members {sorted(self.missing)}" if self.missing else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.parts import totem
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Delivered, Event, Setup, Up, ViewChange
+from ordercast.contract import Action, Delivered, Event, GroupView, Setup, Up, ViewChange
 from ordercast.groups import GJoin, GLeave, Groups, GState
 from ordercast.stack import Stack
 from ordercast.types import MemberId, Nanoseconds, View
@@ -103,11 +103,53 @@ def groups_held_dropped(setup: Setup) -> Stack:
 )  # fmt: skip
 def groups_vanished_stay_told(setup: Setup) -> Stack:
     class Forgets(Groups):
-        def _all_known(self) -> list[Action]:
-            self.told.clear()
-            return super()._all_known()
+        gave_up = False
+
+        def _give_up(self) -> list[Action]:
+            self.gave_up = bool(self.missing)
+            return super()._give_up()
+
+        def _transitional(self, view: View) -> list[Action]:
+            out = super()._transitional(view)
+            return [] if self.gave_up else out
 
     return totem(setup, groups=Forgets)
+
+
+@mutant(
+    "groups_told_in_common", "totem", AREA, "who gave up waiting is told only what all others know of its groups too",
+    scenario="groups_new_life",
+)  # fmt: skip
+def groups_told_in_common(setup: Setup) -> Stack:
+    class Common(Groups):
+        common: set[tuple[str, MemberId]] | None = None  # of the picture, while parts are missing
+
+        def _give_up(self) -> list[Action]:
+            if self.missing:
+                self.common = {(g, m) for g, members in self.groups.items() for m in members & self.heard}
+            return super()._give_up()
+
+        def _change(self, sender: MemberId, message: GJoin | GLeave) -> list[Action]:
+            if self.common is not None:
+                (self.common.add if type(message) is GJoin else self.common.discard)((message.group, sender))
+            return super()._change(sender, message)
+
+        def _state(self, state: GState) -> list[Action]:
+            waited = bool(self.missing)
+            out = super()._state(state)
+            self.common = None if waited and not self.missing else self.common
+            return out
+
+        def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+            return [a for a in super().up(now, event) if not (isinstance(a, Up) and self._unknown(a.event))]
+
+        def _unknown(self, event: Event) -> bool:
+            """A group I am in, as far as others do not know it."""
+            if self.common is None or not isinstance(event, GroupView):
+                return False
+            return event.group in self.mine and (event.group, self.me) not in self.common
+
+    return totem(setup, groups=Common)
 
 
 @mutant("groups_one_state_suffices", "totem", AREA, "the first of the others' groups ends the wait for all of them")

@@ -100,30 +100,66 @@ def test_a_view_change_during_the_wait_costs_a_view_and_nothing_else() -> None:
     assert out == [GroupView("red", (1, 3), ViewId(12, 1))]
 
 
-def test_groups_that_vanish_during_the_wait_are_told_after_it() -> None:
+def waiting() -> Groups:
+    """Member 1 in one cell with 2 and 3, red is 1 and 2, blue is 2 and 3; now they wait for the groups of 4."""
     groups = layer(1)
     merge(groups)
     groups.up(0, control(1, GState(ViewId(8, 1), (1,), (("red", (1,)),))))
-    groups.up(0, control(2, GState(ViewId(8, 1), (2, 3), (("blue", (2, 3)),))))
+    groups.up(0, control(2, GState(ViewId(8, 1), (2, 3), (("blue", (2, 3)), ("red", (2,))))))
     groups.up(0, view(12, (1, 2, 3), ViewKind.TRANSITIONAL))
     groups.up(0, view(12, (1, 2, 3, 4)))
-    groups.up(0, view(16, (1, 4), ViewKind.TRANSITIONAL))
+    return groups
+
+
+def test_who_departs_during_the_wait_is_told_at_once() -> None:
+    groups = waiting()
+    out = told(groups.up(0, view(16, (1, 4), ViewKind.TRANSITIONAL)))
+    assert out[1:] == [GroupView("blue", (), ViewId(16, 1)), GroupView("red", (1,), ViewId(16, 1))]
     groups.up(0, view(16, (1, 4)))
     groups.up(0, control(1, GState(ViewId(16, 1), (1,), (("red", (1,)),))))
     out = told(groups.up(0, control(4, GState(ViewId(16, 1), (4,), ()))))
-    assert out == [GroupView("blue", (), ViewId(16, 1)), GroupView("red", (1,), ViewId(16, 1))]
+    assert out == [GroupView("red", (1,), ViewId(16, 1))]
 
 
 def test_alone_after_a_wait_the_whole_picture_is_told() -> None:
-    groups = layer(1)
-    merge(groups)
-    groups.up(0, control(1, GState(ViewId(8, 1), (1,), (("red", (1,)),))))
-    groups.up(0, control(2, GState(ViewId(8, 1), (2, 3), (("red", (2,)),))))
-    groups.up(0, view(12, (1, 2, 3), ViewKind.TRANSITIONAL))
-    groups.up(0, view(12, (1, 2, 3, 4)))
-    groups.up(0, view(16, (1,), ViewKind.TRANSITIONAL))
-    out = told(groups.up(0, view(16, (1,))))
-    assert out[1:] == [GroupView("red", (1,), ViewId(16, 1))]
+    groups = waiting()
+    out = told(groups.up(0, view(16, (1,), ViewKind.TRANSITIONAL)))
+    assert out[1:] == [GroupView("blue", (), ViewId(16, 1)), GroupView("red", (1,), ViewId(16, 1))]
+    assert len(told(groups.up(0, view(16, (1,))))) == 1, "it is known already"
+
+
+def test_a_new_life_is_not_taken_for_the_one_that_departed_during_a_wait() -> None:
+    groups = waiting()
+    groups.up(0, view(16, (1, 3, 4), ViewKind.TRANSITIONAL))  # without 2
+    groups.up(0, view(16, (1, 3, 4)))
+    groups.up(0, view(20, (1, 3, 4), ViewKind.TRANSITIONAL))
+    groups.up(0, view(20, (1, 2, 3, 4)))
+    held = data(3, 1, "red")
+    groups.up(0, control(2, GState(ViewId(20, 1), (2,), ())))
+    groups.up(0, held)
+    groups.up(0, control(2, GJoin("red")))
+    out = told(groups.up(0, view(24, (1, 2, 3), ViewKind.TRANSITIONAL)))
+    assert out[:2] == [held, GroupView("red", (1, 2), ViewId(20, 1))], "red was 1 alone, until the new 2 joined"
+    assert type(out[2]) is ViewChange
+
+
+def test_a_leave_during_a_wait_that_is_given_up_is_told_at_its_place() -> None:
+    groups = waiting()
+    held = data(3, 1, "red")
+    groups.up(0, control(2, GLeave("red")))
+    groups.up(0, held)
+    out = told(groups.up(0, view(16, (1, 2, 3), ViewKind.TRANSITIONAL)))
+    assert out[:2] == [GroupView("red", (1,), ViewId(12, 1)), held]
+
+
+def test_what_was_heard_before_the_wait_was_given_up_is_told_before_the_messages() -> None:
+    groups = waiting()
+    held = data(3, 1, "red")
+    groups.up(0, held)
+    groups.up(0, control(4, GState(ViewId(12, 1), (4,), (("red", (4,)),))))
+    out = told(groups.up(0, view(16, (1, 2, 3), ViewKind.TRANSITIONAL)))
+    assert out[:2] == [GroupView("red", (1, 2, 4), ViewId(12, 1)), held]
+    assert out[3:] == [GroupView("red", (1, 2), ViewId(16, 1))]
 
 
 def test_who_does_not_come_along_leaves_and_its_last_join_does_not_count() -> None:

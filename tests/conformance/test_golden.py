@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.cli import main
 from ordercast.conformance import golden
 from ordercast.errors import UsageError
 
@@ -22,11 +23,42 @@ def test_kind(kind: str) -> None:
     assert not failed
 
 
-def test_an_unknown_kind_is_a_failure(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    file.write_text(json.dumps({"format": golden.FORMAT, "cases": [{"name": "a", "kind": "no such kind"}]}))
-    result = golden.replay(file)
-    assert result.passed == 0 and "unknown kind" in result.failures[0].differences[0]
+@pytest.mark.parametrize("family", ["membership", "totem"])
+def test_nothing_of_a_shipped_family_is_left_out(family: str) -> None:
+    result = golden.replay(GOLDEN / f"{family}.json")
+    assert result.passed > 0 and not result.failures and not result.unknown
+
+
+def golden_file(path: Path, *kinds: str) -> Path:
+    known = next(case for case in CASES if case["kind"] == "packing")
+    cases = [known if kind == "packing" else {"name": f"case {k}", "kind": kind} for k, kind in enumerate(kinds)]
+    path.write_text(json.dumps({"format": golden.FORMAT, "cases": cases}))
+    return path
+
+
+def test_an_unknown_kind_is_told_and_never_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    some = golden_file(tmp_path / "some.json", "packing", "dag", "dag", "merge")
+    result = golden.replay(some)
+    assert result.passed == 1 and not result.failures and result.unknown == {"dag": 2, "merge": 1}
+    assert main(["replay", str(some)]) == 0
+    assert capsys.readouterr().out == "some: 1 passed, 0 failed, 3 not replayed: no such kinds here: dag, merge\n"
+    assert main(["replay", str(some), "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["files"]
+    assert (told["passed"], told["failed"], told["not_replayed"]) == (1, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [(("dag",), "x: 0 passed, 0 failed, 1 not replayed: no such kind here: dag"), ((), "x: 0 passed, 0 failed")],
+)
+def test_a_file_of_which_nothing_was_replayed_has_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kinds: tuple[str, ...], said: str
+) -> None:
+    some, none = golden_file(tmp_path / "some.json", "packing"), golden_file(tmp_path / "x.json", *kinds)
+    assert main(["replay", str(some), str(none)]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [said, "nothing at all could be replayed of x"]
+    assert main(["replay", str(some), str(none), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["nothing_replayed"] == ["x"]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,14 @@ def test_a_recording_cut_short_by_a_kill_is_replayed_to_its_end(recording: Path)
     assert (result.difference, result.inputs, result.note) == ("", 16, "cut short by a kill")
 
 
+def test_a_protocol_that_is_not_here_is_told(
+    recording: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(registry, "names", lambda: ["totem"])
+    assert main(["replay", str(recording)]) == 1
+    assert "0 passed, 0 failed, 1 not replayed: no such protocol here: token_site" in capsys.readouterr().out
+
+
 def test_bad_paths_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (tmp_path / "absent", tmp_path):
         assert main(["replay", str(path)]) == 2

@@ -10,6 +10,7 @@ import click
 from ordercast.cli.common import emit, json_option, progress
 from ordercast.conformance import golden, recording
 from ordercast.errors import UsageError
+from ordercast.words import short
 
 SHOWN = 5  # failures described per file
 
@@ -22,7 +23,8 @@ def command(paths: tuple[Path, ...], as_json: bool) -> int:
 
     Golden vectors are fed to the protocols' own code and the results compared.  The inputs of a member recorded with
     trace level `record` are fed to a fresh core, whose actions must be the recorded ones, byte for byte.
-    Exit code 1 if anything differs.
+    What this version has no code for is not replayed, and counted.  Exit code 1 if anything differs, or if nothing at
+    all of a file could be replayed.
     """
     jobs: list[Path] = []
     for path in paths:
@@ -34,32 +36,60 @@ def command(paths: tuple[Path, ...], as_json: bool) -> int:
         for job in jobs:
             files.append(_golden(job) if job.suffix == ".json" else _recording(job))
             bar.advance()
-    emit({"files": files}, as_json, lambda: "\n".join(line for each in files for line in _lines(each)))
-    return int(any(each["failed"] for each in files))
+    untouched = [each["name"] for each in files if not each["passed"] and not each["failed"]]
+    emit({"files": files, "nothing_replayed": untouched}, as_json, lambda: _words(files, untouched))
+    return int(bool(untouched) or any(each["failed"] for each in files))
 
 
 def _golden(path: Path) -> dict[str, Any]:
     result = golden.replay(path)
     failures = [{"where": f"{f.case} ({f.kind})", "differences": f.differences} for f in result.failures]
-    return {"name": result.file, "passed": result.passed, "failed": len(failures), "failures": failures}
+    missing = ""
+    if result.unknown:
+        missing = f"no such {'kind' if len(result.unknown) == 1 else 'kinds'} here: {', '.join(result.unknown)}"
+    return _file(result.file, result.passed, failures, not_replayed=sum(result.unknown.values()), missing=missing)
 
 
 def _recording(path: Path) -> dict[str, Any]:
     result = recording.replay_file(path)
+    if result.unknown:
+        return _file(result.name, 0, [], not_replayed=1, missing=f"no such protocol here: {short(result.unknown)}")
     failures = [{"where": f"record {result.record}" if result.record else "file", "differences": [result.difference]}]
-    failures = failures if result.difference else []
+    return _file(result.name, result.inputs, failures if result.difference else [], note=result.note)
+
+
+def _file(
+    name: str,
+    passed: int,
+    failures: list[dict[str, Any]],
+    *,
+    not_replayed: int = 0,
+    missing: str = "",
+    note: str = "",
+) -> dict[str, Any]:
     return {
-        "name": result.name,
-        "passed": result.inputs,
+        "name": name,
+        "passed": passed,
         "failed": len(failures),
+        "not_replayed": not_replayed,
+        "missing": missing,
         "failures": failures,
-        "note": result.note,
+        "note": note,
     }
 
 
+def _words(files: list[dict[str, Any]], untouched: list[str]) -> str:
+    lines = [line for each in files for line in _lines(each)]
+    if untouched:
+        lines.append(f"nothing at all could be replayed of {', '.join(untouched)}")
+    return "\n".join(lines)
+
+
 def _lines(each: dict[str, Any]) -> list[str]:
-    note = f" ({each['note']})" if each.get("note") else ""
-    lines = [f"{each['name']}: {each['passed']} passed, {each['failed']} failed{note}"]
+    line = f"{each['name']}: {each['passed']} passed, {each['failed']} failed"
+    if each["not_replayed"]:
+        line += f", {each['not_replayed']} not replayed: {each['missing']}"
+    lines = [line + (f" ({each['note']})" if each["note"] else "")]
     for failure in each["failures"][:SHOWN]:
         lines.append(f"  {failure['where']}: {failure['differences'][0]}")
     if len(each["failures"]) > SHOWN:

@@ -34,6 +34,7 @@ class Replayed(Struct, frozen=True):
     difference: str = ""
     record: int = 0  # where, from 1
     note: str = ""  # cut short by a kill, and the like
+    unknown: str = ""  # its protocol, if there is none of that name here: nothing was replayed
 
 
 def find(path: Path) -> list[Path]:
@@ -48,6 +49,9 @@ def replay_file(path: Path) -> Replayed:
     """Feed one recording to a fresh core and stop at the first difference."""
     try:
         reader = RecordReader(path)
+        protocol = reader.recorded.header.protocol
+        if protocol not in registry.names():
+            return Replayed(path.stem, 0, unknown=protocol)
         inputs = 0
         core = None
         for entry in reader:

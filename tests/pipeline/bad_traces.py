@@ -17,7 +17,7 @@ from ordercast.trace.trace import Trace
 
 
 def trace(seed: int = 1) -> Trace:
-    return run(Scenario(messages=40, members=3, seed=seed)).trace
+    return run(Scenario(protocol="token_site", messages=40, members=3, seed=seed)).trace
 
 
 def live_directory(directory: Path, of: Trace | None = None) -> Path:

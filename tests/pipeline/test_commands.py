@@ -71,10 +71,10 @@ def test_a_file_that_cannot_be_read(good: Path, call: Answer, capsys: pytest.Cap
 def test_a_sweep_goes_on_and_says_what_failed(call: Answer, tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     file.write_text('name = "x"\nseeds = [1, 2]\n[base]\nmessages = 10\n[grid]\nprotocol = ["token_site", "totm"]\n')
-    code, said = call("sweep", file, "--plain", "--out", tmp_path / "out", "--traces")
+    code, said = call("sweep", file, "--plain", "--out", tmp_path / "out", "--keep")
     assert code == 1 and said["ok"] == 2 and said["failed"] == 2 and "totm" in said["errors"][0]["error"]
     before = (tmp_path / "out" / "results.parquet").read_bytes()
-    code, said = call("sweep", file, "--plain", "--out", tmp_path / "out", "--traces")
+    code, said = call("sweep", file, "--plain", "--out", tmp_path / "out", "--keep")
     assert code == 1 and (tmp_path / "out" / "results.parquet").read_bytes() == before
     code, said = call("verify", tmp_path / "out", "--plain")
     assert code == 0 and said["runs"] == 2

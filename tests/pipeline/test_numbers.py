@@ -19,7 +19,9 @@ from ordercast.trace.trace import Trace
 
 
 def simulated(**fields: Any) -> Trace:
-    return run(Scenario(**{"messages": 400, "members": 4, "sizes": (10, 300), **fields})).trace
+    return run(
+        Scenario(**{"protocol": "token_site", "messages": 400, "members": 4, "sizes": (10, 300), **fields})
+    ).trace
 
 
 def columns(trace: Trace) -> Columns:

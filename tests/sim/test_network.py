@@ -127,5 +127,5 @@ def test_a_net_that_is_not_there_reaches_nobody():
 def test_token_site_runs_on_every_model(model):
     edges = GRAPH.edges if model == "graph" else ()
     net = Net(model=model, edges=edges, delay=Delay("exponential", low_us=20, mean_us=200))
-    outcome = run(Scenario(messages=100, nets=(net,)))
+    outcome = run(Scenario(protocol="token_site", messages=100, nets=(net,)))
     assert outcome.delivered == 100

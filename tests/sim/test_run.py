@@ -12,8 +12,9 @@ from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
 
-PLAIN = Scenario(members=5, messages=400, seed=7)
+PLAIN = Scenario(protocol="token_site", members=5, messages=400, seed=7)
 ROUGH = Scenario(
+    protocol="token_site",
     members=4,
     messages=300,
     seed=7,
@@ -75,18 +76,20 @@ def test_rows_of_the_life_cycle():
 
 @pytest.mark.parametrize("regime", ["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one"])
 def test_every_load_regime_ends(regime):
-    scenario = Scenario(members=3, messages=60, sizes=(0, 1, 64, 3000), load=Load(regime=regime, batch=2))
+    scenario = Scenario(
+        protocol="token_site", members=3, messages=60, sizes=(0, 1, 64, 3000), load=Load(regime=regime, batch=2)
+    )
     outcome = run(scenario)
     assert (outcome.delivered, outcome.ended) == (60, "delivered")
 
 
 def test_idle_sends_nothing():
-    outcome = run(Scenario(load=Load(regime="idle")))
+    outcome = run(Scenario(protocol="token_site", load=Load(regime="idle")))
     assert (outcome.messages, outcome.delivered, outcome.ended) == (0, 0, "delivered")
 
 
 def test_one_talker_talks_alone():
-    rows = run(Scenario(messages=20, senders=(2,))).trace.rows
+    rows = run(Scenario(protocol="token_site", messages=20, senders=(2,))).trace.rows
     assert {row.member for row in rows if row.kind == Kind.SUBMIT} == {2}
 
 

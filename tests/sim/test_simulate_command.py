@@ -24,7 +24,7 @@ def test_json_has_what_scripts_read(capsys):
     assert out.count("\n") == 1
     result = json.loads(out)
     assert result["version"] == 1
-    wanted = {"protocol": "token_site", "members": 4, "seed": 7, "messages": 100, "delivered": 100, "violations": 0}
+    wanted = {"protocol": "totem", "members": 4, "seed": 7, "messages": 100, "delivered": 100, "violations": 0}
     assert {key: result[key] for key in wanted} == wanted
     assert result["events"] > 100
     assert result["sim_seconds"] > 0
@@ -53,6 +53,7 @@ def test_out_holds_a_scenario_that_runs_again_and_a_trace(capsys, tmp_path):
     assert "no promise was broken" in words
     scenario = Scenario.from_file(out / "scenario.toml")
     assert (scenario.messages, scenario.load.regime) == (50, "bursts")
+    assert 'protocol = "totem"' in (out / "scenario.toml").read_text()
     (trace,) = load(out / "trace")
     first = json.loads((out / "result.json").read_text())
     assert trace.digest() == first["digest"]
@@ -88,7 +89,7 @@ def test_a_broken_promise_is_exit_code_1(capsys, tmp_path):
 
 
 def test_untraced_runs_are_not_judged(capsys):
-    code, out, _ = simulate(capsys, "--messages", 20, "--no-trace", "--json")
+    code, out, _ = simulate(capsys, "--messages", 20, "--trace", "off", "--json")
     result = json.loads(out)
     assert (code, result["violations"], result["digest"], result["delivered"]) == (0, None, None, 20)
 
@@ -103,10 +104,9 @@ def test_untraced_runs_are_not_judged(capsys):
         (["--set", "rate"], "--set 'rate': expected KEY=VALUE"),
         (["--set", "load.rat=5"], "load: unknown key 'rat'; did you mean rate?"),
         (["--set", "members.x=5"], "expected int"),
-        (["--service", "safe"], "service: token_site provides agreed, not safe"),
-        (["--no-trace", "--level", "full"], "contradict each other"),
-        (["--level", "record"], "--level record: expected --out DIR beside it"),
-        (["--set", "options.fast=true"], "options of token_site"),
+        (["--protocol", "token_site", "--service", "safe"], "service: token_site provides agreed, not safe"),
+        (["--trace", "record"], "--trace record: expected --out DIR beside it"),
+        (["--protocol", "token_site", "--set", "options.fast=true"], "options of token_site"),
     ],
 )
 def test_one_sentence_and_exit_code_2(capsys, args, sentence):

@@ -87,7 +87,7 @@ def test_commands(spark: Any, data: Path, tmp_path: Path, capsys: pytest.Capture
     assert said["engine"] == "spark" and (tmp_path / "verdicts" / "tables" / "verdicts").is_dir()
     experiment = tmp_path / "x.toml"
     experiment.write_text("name = 'x'\nrepetitions = 3\nbase.messages = 10\n")
-    code, said = call("sweep", experiment, "--out", tmp_path / "sweep", "--traces")
+    code, said = call("sweep", experiment, "--out", tmp_path / "sweep", "--keep")
     assert code == 0 and said["ok"] == 3
     code, said = call("report", tmp_path / "sweep", "--out", tmp_path / "report")
     assert code == 0 and said["runs"] == 3 and "Every promise" in Path(said["report"]).read_text()

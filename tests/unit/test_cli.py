@@ -14,6 +14,7 @@ import pytest
 from ordercast import cli
 from ordercast.cli.common import Number, Progress, Seed, Whole, emit, output_directory
 from ordercast.errors import ConfigError, RunError, UsageError
+from ordercast.sim.scenario import Scenario
 from ordercast.version import __version__
 from ordercast.words import near, short
 
@@ -50,6 +51,16 @@ def test_every_listed_command_can_be_imported_and_has_help_and_json() -> None:
         assert command.help, f"{name} has no help"
         options = {opt for param in command.params for opt in param.opts}
         assert "--json" in options or name == "member", f"{name} has no --json"  # member prints JSON lines anyway
+
+
+def test_run_and_simulate_agree_on_names_and_protocol() -> None:
+    context = click.Context(cli.group)
+    run, simulate = (cli.group.get_command(context, name) for name in ("run", "simulate"))
+    assert run is not None and simulate is not None
+    for shared in ("protocol", "members", "messages", "size", "service", "trace", "out", "force", "as_json"):
+        one, other = ({p.name: p.opts for p in command.params}[shared] for command in (run, simulate))
+        assert one == other
+    assert {p.name: p.default for p in run.params}["protocol"] == Scenario().protocol == "totem"
 
 
 def test_no_command_prints_help_and_fails() -> None:

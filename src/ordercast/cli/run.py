@@ -66,7 +66,13 @@ class At(click.ParamType):
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
 @click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
 @option_option
-@click.option("--trace", "level", type=Choice("deliver", "full", "record"), default="deliver", show_default=True)
+@click.option(
+    "--trace",
+    type=Choice("deliver", "full", "record"),
+    default="deliver",
+    show_default=True,
+    help="What is traced; `full` costs speed, `record` more.",
+)
 @out_option
 @force_option
 @click.option("--verify", type=Choice("spark", "plain", "none"), default="spark", show_default=True)
@@ -85,7 +91,7 @@ def command(
     resume: tuple[tuple[int, float], ...],
     mode: str,
     options: tuple[str, ...],
-    level: str,
+    trace: str,
     out: Path | None,
     force: bool,
     verify: str,
@@ -113,7 +119,7 @@ def command(
             rate=rate or 0.0,
             faults=tuple(faults),
             mode=mode,
-            level=level,
+            level=trace,
             options=protocol_options(options, protocol),
         )
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command("simulate")
-@click.option("--protocol", type=Protocol(), default=None, help="One of `ordercast protocols`; else token_site.")
+@click.option("--protocol", type=Protocol(), default=None, help="One of `ordercast protocols`; else totem.")
 @click.option("--members", type=Whole(1, MEMBERS_MAX), default=None, help="How many members, ids 1..N; else 3.")
 @click.option("--messages", type=Whole(0, 10**9), default=None, help="How many messages in all; else 1000.")
 @click.option("--size", type=Whole(0, MESSAGE_BYTES_MAX), default=None, help="Bytes of a message; else 64.")
@@ -45,17 +45,19 @@ if TYPE_CHECKING:
 @out_option
 @force_option
 @click.option(
-    "--level", type=Choice("off", "deliver", "full", "record"), default=None, help="What is traced; else full."
+    "--trace",
+    type=Choice("off", "deliver", "full", "record"),
+    default="full",
+    show_default=True,
+    help="What is traced; by `off` nothing is, and nothing judged.",
 )
-@click.option("--trace/--no-trace", default=True, help="Without a trace nothing is judged.")
 @json_option
 def command(
     file: Path | None,
     changes: tuple[str, ...],
     out: Path | None,
     force: bool,
-    level: str | None,
-    trace: bool,
+    trace: str,
     as_json: bool,
     **given: Any,
 ) -> int:
@@ -63,15 +65,12 @@ def command(
 
     The same seed and scenario give the same run, digest included, on any machine.
     """
-    if not trace and level not in (None, "off"):
-        raise UsageError(f"simulate: --no-trace and --level {level} contradict each other")
-    if level == "record" and out is None:
-        raise UsageError("simulate: --level record: expected --out DIR beside it, for the recordings")
-    level = level or ("full" if trace else "off")
+    if trace == "record" and out is None:
+        raise UsageError("--trace record: expected --out DIR beside it, for the recordings")
     scenario = build(file, changes, given)
     if out is not None:
         output_directory(out, force)
-    outcome, verdicts, wall = carry_out(scenario, level, out / "record" if out is not None else None)
+    outcome, verdicts, wall = carry_out(scenario, trace, out / "record" if out is not None else None)
     result = summary(scenario, outcome, verdicts, wall)
     if out is not None:
         write(out, scenario, outcome, result)

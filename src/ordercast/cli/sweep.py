@@ -32,8 +32,10 @@ SHOWN = 5  # errors named in words
 @click.command("sweep")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Its directory (default: out/sweep-NAME).")
-@click.option("--traces", is_flag=True, help="Keep the traces of the runs, for `verify`, `measure` and `report`.")
-@click.option("--level", type=Choice("deliver", "full"), default="deliver", show_default=True, help="Of the traces.")
+@click.option(
+    "--trace", type=Choice("deliver", "full"), default="deliver", show_default=True, help="What is traced and judged."
+)
+@click.option("--keep", is_flag=True, help="Keep the traces of the runs, for `verify`, `measure` and `report`.")
 @click.option("--limit", type=Number(above=True), default=None, help="Seconds one run may take (else the file's).")
 @click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the runs are cut.")
 @click.option("--retry", is_flag=True, help="Run failed ones again.")
@@ -44,8 +46,8 @@ SHOWN = 5  # errors named in words
 def command(
     file: Path,
     out: Path | None,
-    traces: bool,
-    level: str,
+    trace: str,
+    keep: bool,
     limit: float | None,
     tasks: int | None,
     retry: bool,
@@ -67,7 +69,7 @@ def command(
     experiment = from_file(file)
     out = out or Path("out") / f"sweep-{experiment.name}"
     _room(out, force)
-    options = stage.Options(limit_s=limit or experiment.limit_s, level=level, traces=traces)
+    options = stage.Options(limit_s=limit or experiment.limit_s, level=trace, traces=keep)
     since = time.monotonic()
     with progress("sweep", len(experiment.points)) as shown:
         begun: list[float] = []

@@ -22,6 +22,7 @@ import msgspec
 from ordercast.errors import UsageError
 from ordercast.pipeline.experiment import Experiment, Point
 from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.sim.scenario import Scenario
 from ordercast.swarm.runner import Result, Runner
 from ordercast.version import __version__
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 WORK = "ordercast.swarm.work:simulate"
 FLUSH_S = 2.0  # a task writes what it has so often
 SINGLE = "run-of-"  # begins the name of a trace that is not gathered yet
+_USUAL = Scenario()  # what a scenario means that leaves it out
 Watch = Callable[[int, int], None]
 # result columns after the axes; those of a failed run are null
 FIGURES: tuple[tuple[str, str], ...] = (
@@ -84,10 +86,10 @@ def row(point: Point, result: Result) -> dict[str, Any]:
     return {
         "number": point.number,
         "run": point.run,
-        "protocol": scenario.get("protocol", "token_site"),
+        "protocol": scenario.get("protocol", _USUAL.protocol),
         "service": value.get("service") or scenario.get("service") or None,
-        "members": scenario.get("members", 3),
-        "seed": scenario.get("seed", 1),
+        "members": scenario.get("members", _USUAL.members),
+        "seed": scenario.get("seed", _USUAL.seed),
         "repetition": point.repetition,
         "parameters": msgspec.json.encode(point.parameters, order="sorted").decode(),
         "ok": result.ok,

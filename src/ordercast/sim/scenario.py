@@ -117,7 +117,7 @@ class Start(Part, frozen=True, kw_only=True):
 class Scenario(Part, frozen=True, kw_only=True):
     """One simulated run."""
 
-    protocol: str = "token_site"
+    protocol: str = "totem"
     options: dict[str, Any] = {}  # of the protocol
     service: str = ""  # the protocol's own default when empty
     members: int = 3
@@ -175,9 +175,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     # ------------------------------------------------------------------------------------------------------ writing
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, defaults left out."""
-        table: dict[str, Any] = _without_none(msgspec.to_builtins(self))
-        return table
+        """Plain values, defaults left out; the protocol is always named."""
+        return {"protocol": self.protocol, **_without_none(msgspec.to_builtins(self))}
 
     def to_toml(self) -> str:
         return toml.dumps(self.to_dict())

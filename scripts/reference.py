@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CLI_HEAD = """\
 # Commands
 
-Every command has `--help` and `--json`: one JSON object on one line, with `"version": 1`.
-Progress goes to stderr, and only to a terminal. An error is one sentence on stderr that begins with `ordercast:`.
+Every command has `--help` and `--json`: one JSON object on one line, with `"version": 1`. `member`: one per event.
+Progress goes to stderr, and only to a terminal. An error is one sentence on stderr, begun by `ordercast: COMMAND:`.
 Exit codes: 0 ok, 1 a promise was broken or the run failed, 2 usage, 130 interrupted.
 This page is written by `make docs` from the commands themselves.
 """

@@ -28,7 +28,10 @@ def lines(process: subprocess.Popen[str], count: int) -> list[dict[str, Any]]:
 
 def test_lines_are_sent_deliveries_and_views_are_printed(cli: Cli, group_file: Callable[..., Path]) -> None:
     file = str(group_file(2))
-    members = [cli.start("member", "--config", file, "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2)]
+    members = [
+        cli.start("member", "--config", file, "--id", str(k), *words, stdin=subprocess.PIPE)
+        for k, words in ((1, ()), (2, ("--json",)))  # the same either way
+    ]
     for k, member in enumerate(members, 1):
         member.stdin.write(f"one from {k}\nzwei \u00e4 from {k}\n")
         member.stdin.flush()

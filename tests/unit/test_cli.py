@@ -50,7 +50,7 @@ def test_every_listed_command_can_be_imported_and_has_help_and_json() -> None:
         assert command is not None and command.name == name
         assert command.help, f"{name} has no help"
         options = {opt for param in command.params for opt in param.opts}
-        assert "--json" in options or name == "member", f"{name} has no --json"  # member prints JSON lines anyway
+        assert "--json" in options, f"{name} has no --json"
 
 
 def test_run_and_simulate_agree_on_names_and_protocol() -> None:
@@ -71,12 +71,13 @@ def test_no_command_prints_help_and_fails() -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (UsageError("this is wrong"), 2, ["ordercast: this is wrong"]),
-        (ConfigError(["one", "two"]), 2, ["ordercast: one", "ordercast: two"]),
-        (RunError("member 3 died"), 1, ["ordercast: member 3 died"]),
+        (UsageError("this is wrong"), 2, ["ordercast: doctor: this is wrong"]),
+        (ConfigError(["one", "two"]), 2, ["ordercast: doctor: one", "ordercast: doctor: two"]),
+        (RunError("member 3 died"), 1, ["ordercast: doctor: member 3 died"]),
+        (RunError("doctor: said before"), 1, ["ordercast: doctor: said before"]),
         (KeyboardInterrupt(), 130, []),
-        (BrokenPipeError(), 1, ["ordercast: standard output was closed before everything was written"]),
-        (FileNotFoundError(2, "No such file", "x.txt"), 1, ["ordercast: x.txt: No such file"]),
+        (BrokenPipeError(), 1, ["ordercast: doctor: standard output was closed before everything was written"]),
+        (FileNotFoundError(2, "No such file", "x.txt"), 1, ["ordercast: doctor: x.txt: No such file"]),
     ],
 )
 def test_errors_become_sentences_and_exit_codes(

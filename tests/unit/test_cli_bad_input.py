@@ -233,7 +233,9 @@ def test_bad_input(desk: Path, capsys: pytest.CaptureFixture[str], args: list[st
     out, err = capsys.readouterr()
     assert code == 2, err
     assert out == ""
-    assert err.startswith("ordercast: ") and err.count("\n") == 1, err
+    where = f"{args[0]}: " if args[0] in cli.COMMANDS else ""
+    assert err.startswith(f"ordercast: {where}") and err.count("\n") == 1, err
+    assert not where or not err.startswith(f"ordercast: {where}{where}")
     assert said in err
     assert len(err) < 400
     assert contents(desk) == before, "something was written"
@@ -257,7 +259,7 @@ def test_addresses(desk: Path, capsys: pytest.CaptureFixture[str], address: str,
     before = contents(desk)
     assert cli.main(["member", "--config", "group.toml", "--id", "1"]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == len(said) and all(line.startswith("ordercast: group.toml: ") for line in lines), lines
+    assert len(lines) == len(said) and all(line.startswith("ordercast: member: group.toml: ") for line in lines), lines
     for part, line in zip(said, lines, strict=True):
         assert part in line
     assert contents(desk) == before

@@ -85,6 +85,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _invoke(args: list[str]) -> int:
+    context: click.Context | None = None
     try:
         with group.make_context("ordercast", args) as context:
             result: Any = group.invoke(context)
@@ -96,43 +97,41 @@ def _invoke(args: list[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as asked:
         click.echo(asked.format_message(), err=True)
         return 2
-    except click.ClickException as fault:
-        say_error(_sentence(fault))
-        return 2
-    except ConfigError as error:
-        for sentence in error.faults:
-            say_error(sentence)
-        return 2
-    except UsageError as error:
-        say_error(str(error))
-        return 2
-    except OrdercastError as error:
-        say_error(str(error))
-        return 1
-    except BrokenPipeError:
-        say_error("standard output was closed before everything was written")
-        return 1
-    except OSError as error:
-        if not error.strerror:
+    except (click.ClickException, OrdercastError, OSError) as error:
+        if isinstance(error, OSError) and not error.strerror and not isinstance(error, BrokenPipeError):
             raise
-        say_error(f"{error.filename or 'writing failed'}: {error.strerror}")
-        return 1
+        command = context.invoked_subcommand if context is not None else None
+        for sentence in _sentences(error):
+            say_error(f"{command}: {sentence.removeprefix(f'{command}: ')}" if command else sentence)
+        return 2 if isinstance(error, click.ClickException | UsageError) else 1
+
+
+def _sentences(error: Exception) -> list[str]:
+    """What a command failed with, a sentence for each fault."""
+    if isinstance(error, click.ClickException):
+        return [_sentence(error)]
+    if isinstance(error, ConfigError):
+        return error.faults
+    if isinstance(error, BrokenPipeError):
+        return ["standard output was closed before everything was written"]
+    if isinstance(error, OSError):
+        return [f"{error.filename or 'writing failed'}: {error.strerror}"]
+    return [str(error)]
 
 
 def _sentence(fault: click.ClickException) -> str:
     """Click's own complaints in our form: where, what, what was expected."""
     context: click.Context | None = getattr(fault, "ctx", None)
-    where = f"{context.info_name}: " if context is not None and context.parent is not None else ""
     if isinstance(fault, click.NoSuchOption):
         known = [name for p in context.command.params for name in p.opts] if context else []
-        return f"{where}unknown option {near(fault.option_name, [*known, '--help'])}"
+        return f"unknown option {near(fault.option_name, [*known, '--help'])}"
     if isinstance(fault, click.MissingParameter) and fault.param is not None:
         kind = "option" if isinstance(fault.param, click.Option) else "argument"
-        return f"{where}missing {kind} {_hint(fault.param)}"
+        return f"missing {kind} {_hint(fault.param)}"
     if isinstance(fault, click.BadParameter) and fault.param is not None:
         gap = " " if getattr(fault, "begins_with_value", False) else ": "
-        return f"{where}{_hint(fault.param)}{gap}{_plain(fault.message)}"
-    return where + _plain(fault.format_message())
+        return f"{_hint(fault.param)}{gap}{_plain(fault.message)}"
+    return _plain(fault.format_message())
 
 
 def _hint(param: click.Parameter) -> str:

@@ -13,11 +13,14 @@ from ordercast.cli.common import Whole
 @click.option("--config", type=click.Path(path_type=Path), required=True, help="The group's file (group.toml).")
 @click.option("--id", "me", type=Whole(1, 2**32 - 1), required=True, help="Which of its members this process is.")
 @click.option("--work", default="", hidden=True, help="A share of a workload, as `ordercast run` hands it out.")
+@click.option("--json", is_flag=True, expose_value=False, help="JSON lines; they are printed without it as well.")
 def command(config: Path, me: int, work: str) -> int:
     """Be one member of a group, as its configuration says.
 
-    Each line of standard input is sent as one message.  Deliveries and views are printed as JSON lines, in the order
-    that all members see.  SIGTERM (or Ctrl-C) leaves the group in good order.
+    Each line of standard input is sent as one message.  Deliveries and views are printed as they come, in the order
+    that all members see, each as one JSON object on a line: {"event": "view", ...}, {"event": "message", "sender":
+    2, "counter": 1, "data": "..."} (data_base64 if it is no UTF-8).  SIGTERM (or Ctrl-C) leaves the group in good
+    order; the end of standard input does not.
     """
     from ordercast.live import lifeline
 

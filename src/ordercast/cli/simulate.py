@@ -90,7 +90,7 @@ def build(file: Path | None, changes: tuple[str, ...], given: dict[str, Any]) ->
     for change in changes:
         key, sign, text = change.partition("=")
         if not sign or not key.strip():
-            raise UsageError(f"simulate: --set {change!r}: expected KEY=VALUE, as load.rate=50")
+            raise UsageError(f"--set {change!r}: expected KEY=VALUE, as load.rate=50")
         _put(table, key.strip().split("."), _value(text.strip()), change)
     return Scenario.from_dict(table, place)
 
@@ -99,7 +99,7 @@ def _put(table: dict[str, Any], path: list[str], value: Any, change: str) -> Non
     for name in path[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
-            raise UsageError(f"simulate: --set {change!r}: {name} holds no keys")
+            raise UsageError(f"--set {change!r}: {name} holds no keys")
     table[path[-1]] = value
 
 

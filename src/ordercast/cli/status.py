@@ -46,7 +46,7 @@ def command(directory: Path | None, config: Path | None, me: int | None, as_json
     from ordercast.live import control
 
     if (directory is None) == (config is None):
-        raise UsageError("status: expected either the directory of a run or --config FILE")
+        raise UsageError("expected either the directory of a run or --config FILE")
     checked = configuration.load(config if config is not None else directory / "group.toml")  # type: ignore[operator]
     if me is not None and me not in checked.ids:
         raise UsageError(f"--id {me}: expected one of {', '.join(map(str, checked.ids))}")

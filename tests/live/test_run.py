@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ordercast.cli.run import late
 from ordercast.errors import TraceError
+from ordercast.live.launcher import Fault, Plan
 from ordercast.trace.load import load
 from ordercast.trace.rows import SUFFIX, RowReader
 from ordercast.trace.schema import Kind
@@ -132,6 +134,37 @@ def test_what_cannot_be_run_is_told_in_one_sentence(cli: Cli, words: tuple[str, 
     done = cli.run("run", "--protocol", "totem", "--out", "o", *words)
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
     assert not list(cli.cwd.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("messages", "rate", "faults", "said"),
+    [
+        (1000, 1000.0, [], ""),
+        (1000, 1000.0, [("kill", 1, 0.9)], ""),
+        (
+            1000,
+            1000.0,
+            [("kill", 1, 1.5)],
+            "--kill 1@1.5 comes late: the load (1000 messages at 1000 a second) is over",
+        ),
+        (1000, 1000.0, [("pause", 1, 2.0), ("resume", 1, 3.0)], "--pause 1@2 comes late"),
+        (1000, 1000.0, [("kill", 1, 0.5), ("restart", 1, 5.0)], ""),  # sends the rest of its share then
+        (1000, 1000.0, [("kill", 1, 0.5), ("restart", 1, 1.5), ("kill", 2, 1.8)], ""),
+        (10, 0.0, [("kill", 1, 99.0)], "--kill 1@99 comes late: the load (10 messages at once, without --rate) may be"),
+        (10**6, 0.0, [("kill", 1, 2.0)], ""),
+    ],
+)
+def test_a_fault_after_the_load_is_told(
+    messages: int, rate: float, faults: list[tuple[str, int, float]], said: str
+) -> None:
+    told = late(Plan(protocol="totem", messages=messages, rate=rate, faults=tuple(Fault(*f) for f in faults)))
+    assert told.startswith(said) and bool(told) == bool(said)
+
+
+def test_it_is_told_before_anything_starts_and_carried_out(cli: Cli) -> None:
+    done = cli.run("run", "--members", "2", "--messages", "10", "--kill", "1@0.2", "--verify", "none", "--out", "o")
+    assert done.returncode == 0 and "killed" in done.stdout
+    assert done.stderr.startswith("ordercast: run: --kill 1@0.2 comes late") and len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("mode", ["multicast", "unicast"])

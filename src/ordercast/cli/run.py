@@ -24,6 +24,7 @@ from ordercast.cli.common import (
     progress,
     protocol_option,
     protocol_options,
+    say_error,
     service_option,
     size_option,
 )
@@ -31,9 +32,10 @@ from ordercast.limits import MEMBERS_MAX
 from ordercast.words import short
 
 if TYPE_CHECKING:
-    from ordercast.live.launcher import Result
+    from ordercast.live.launcher import Plan, Result
 
 DEFAULT_OUT = Path("out/run")
+FLOOD_RATE = 100_000  # messages a second that a group may well take when nothing holds the load back
 
 
 class At(click.ParamType):
@@ -60,7 +62,12 @@ class At(click.ParamType):
 @click.option("--senders", type=Whole(1, MEMBERS_MAX), default=None, help="How many of them send; by default all.")
 @service_option
 @click.option("--rate", type=Number(0, above=True), default=None, help="Messages per second in all; else at once.")
-@click.option("--kill", type=At(), multiple=True, help="Kill member i with SIGKILL, t seconds into the load.")
+@click.option(
+    "--kill",
+    type=At(),
+    multiple=True,
+    help="Kill member i with SIGKILL, t seconds into the load; give a --rate, else the load is soon over.",
+)
 @click.option("--restart", type=At(), multiple=True, help="Start it again.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
@@ -124,6 +131,8 @@ def command(
         )
     )
     directory = output_directory(out or DEFAULT_OUT, force).resolve()
+    if words := late(plan):
+        say_error(f"run: {words}")
     with progress(f"{protocol}: {members} members", messages) as bar:
         result = asyncio.run(launch(plan, directory, bar.at))
     with progress(f"verifying with {verify}") as bar:
@@ -147,6 +156,23 @@ def command(
     }
     emit(obj, as_json, lambda: _table(obj))
     return 1 if broken else 0
+
+
+def late(plan: Plan) -> str:
+    """What to tell whoever asked for a fault that will hit no load any more; nothing if the load lasts until then."""
+    end = plan.messages / (plan.rate or FLOOD_RATE)
+    load = f"{plan.messages} messages " + (f"at {plan.rate:g} a second" if plan.rate else "at once, without --rate")
+    away: dict[int, float] = {}
+    for fault in sorted(plan.faults, key=lambda f: f.at):
+        if fault.kind in ("restart", "resume"):
+            end += fault.at - away.pop(fault.member)  # what it has not sent comes later
+        elif fault.at >= end:
+            name = f"--{fault.kind} {fault.member}@{fault.at:g}"
+            over = f"is over after {end:.3g} s" if plan.rate else "may be over long before"
+            return f"{name} comes late: the load ({load}) {over}, the run waits for it all the same"
+        else:
+            away[fault.member] = fault.at
+    return ""
 
 
 def _judge(result: Result, verify: str) -> tuple[list[dict[str, Any]], Path | None]:

@@ -1,22 +1,28 @@
 """A TOML file that a person wrote: read it, find every fault in it, and say where each one is.
 
-Used for the configuration and for scenarios.  A *rule* turns a raw value into the wanted one or raises ValueError
-saying what was expected; a `Table` applies rules key by key and collects the faults, so that all are told at once.
+Used for the configuration.  A *rule* turns a raw value into the wanted one or raises ValueError saying what was
+expected; a `Table` applies rules key by key and collects the faults, so that all are told at once.  Scenarios and
+experiments are structs: `convert` finds all that msgspec has against a table, and `told` makes sentences of it.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from ordercast.errors import ConfigError
 from ordercast.words import near, short
 
 FILE_BYTES_MAX = 2**20
+TOLD_MAX = 20  # faults of one scenario or experiment that are told
+FOUND_MAX = 1000  # and that are looked for
 
 T = TypeVar("T")
 
@@ -127,6 +133,61 @@ class Table:
         for key in self.data:
             if key not in self.known:
                 self.fault(short(key), f"unknown key {near(key, self.known)}")
+
+
+# ------------------------------------------------------------------------------------------------- tables as structs
+
+
+def told(place: str, faults: list[str]) -> ConfigError:
+    """A sentence for each fault, up to a number that can be read."""
+    rest = len(faults) - TOLD_MAX
+    more = [f"{place}: and {rest} more"] if rest > 0 else []
+    return ConfigError([f"{place}: {text}" for text in faults[:TOLD_MAX]] + more)
+
+
+def convert(table: Any, shape: type[T], spare: Mapping[str, Any]) -> tuple[T | None, list[str]]:
+    """The table as `shape`, and everything that msgspec had against it, in its own words.
+
+    It stops at the first fault: what it names is taken out, and the rest tried again.  `spare` has for the name of a
+    list an entry that is in order, to stand where a faulty one was: so the others keep their numbers.
+    """
+    faults: list[str] = []
+    while True:
+        try:
+            return msgspec.convert(table, shape), faults
+        except msgspec.ValidationError as why:
+            table = table if faults else copy.deepcopy(table)
+            faults.append(str(why))
+            if len(faults) >= FOUND_MAX or not _take_out(table, str(why), spare):
+                return None, faults
+
+
+def _take_out(table: Any, fault: str, spare: Mapping[str, Any]) -> bool:
+    """Remove what the fault is about; False if it is the whole table or cannot be found."""
+    what, _, where = fault.partition(" - at `$")
+    steps = [int(index) if index else key for key, index in re.findall(r"\.([^.[`]+)|\[(\d+)\]", where)]
+    if unknown := re.match(r"Object contains unknown field `(.*)`", what):
+        steps.append(unknown[1])
+    elif steps and steps[-1] == "fault":
+        steps.pop()  # the word that says what the other keys mean
+    while steps:
+        holder = table
+        try:
+            for step in steps[:-1]:
+                holder = holder[step]
+            if isinstance(holder, dict):
+                del holder[steps[-1]]
+                return True
+            if len(steps) > 1 and steps[-2] in spare:
+                holder[steps[-1]] = copy.deepcopy(spare[str(steps[-2])])
+                return True
+        except (LookupError, TypeError):
+            return False
+        steps.pop()  # a list without such an entry has to go as a whole
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------- values
 
 
 def kind(value: Any) -> str:

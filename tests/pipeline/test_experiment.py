@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.errors import UsageError
+from ordercast.errors import ConfigError, UsageError
 from ordercast.pipeline.experiment import from_dict, from_file, merge
 
 
@@ -69,12 +69,43 @@ def test_merging_replaces_all_but_tables() -> None:
         ({"repetitions": 1000, "grid": {"members": list(range(1, 65)), "seed": list(range(100))}}, "6400000 runs"),
         ({"case": [{"name": 3}]}, "case[0].name: expected text"),
         ({"seed": -1}, "seed: expected 0 to"),
+        ({"repetitions": 2, "base": {"seed": "x"}}, "base.seed: expected a whole number"),
     ],
 )
 def test_mistakes(table: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as found:
         from_dict(table, "x.toml")
     assert words in str(found.value) and str(found.value).startswith("x.toml: ") and "\n" not in str(found.value)
+
+
+def test_all_faults_of_the_file_are_told() -> None:
+    table = {"nme": "x", "repetitions": "many", "limit_s": [], "gird": {}}
+    with pytest.raises(ConfigError) as found:
+        from_dict(table, "x.toml")
+    assert found.value.faults == [
+        "x.toml: unknown key nme; did you mean name?",
+        "x.toml: unknown key gird; did you mean grid?",
+        "x.toml: repetitions: expected int | null, got str",
+        "x.toml: limit_s: expected float, got array",
+    ]
+    with pytest.raises(ConfigError) as found:
+        from_dict({"repetitions": 0, "limit_s": 0, "grid": {"members": 3, "load": {"rate": []}}}, "x.toml")
+    assert [text.split(": ")[1] for text in found.value.faults] == [
+        "repetitions", "grid.members", "grid.load.rate", "limit_s",
+    ]  # fmt: skip
+
+
+def test_all_faults_of_the_runs_are_told_once_each() -> None:
+    table = {"base": {"mesages": 3, "load": {"rate": "x"}}, "grid": {"members": [3, 900]}, "repetitions": 3}
+    with pytest.raises(ConfigError) as found:
+        from_dict(table, "x.toml")
+    assert found.value.faults == [
+        "x.toml: run 0 (members = 3): unknown key 'mesages'; did you mean messages?",
+        "x.toml: run 0 (members = 3): load.rate: expected float, got str",
+    ]
+    with pytest.raises(ConfigError) as found:
+        from_dict({"grid": {"members": list(range(100, 200))}}, "x.toml")
+    assert len(found.value.faults) == 21 and found.value.faults[-1] == "x.toml: and 80 more"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -143,6 +143,62 @@ def test_all_faults_at_once():
     assert len(caught.value.faults) == 2
 
 
+MANY = """
+members = "x"
+seed = -1
+lod = 3
+senders = [1, "b"]
+[load]
+rate = "fast"
+regime = "burst"
+[[nets]]
+edges = [{ a = 1 }]
+model = "net"
+[[faults]]
+fault = "los"
+[[faults]]
+fault = "loss"
+p = "x"
+[[faults]]
+at_ms = 3
+[[faults]]
+fault = "pause"
+mber = 2
+"""
+
+
+def test_all_faults_of_form_at_once():
+    with pytest.raises(UsageError) as caught:
+        Scenario.from_toml(MANY, "f.toml")
+    found = caught.value.faults
+    assert all(text.startswith("f.toml: ") for text in found)
+    places = sorted(text.split(": ")[1] for text in found)
+    assert places == sorted([
+        "members", "senders[1]", "load.rate", "load.regime", "nets[0].edges[0]", "nets[0].model",
+        "faults[0].fault", "faults[1].p", "faults[2]", "faults[3]", "unknown key 'lod'; did you mean load?",
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("seed = -1\ntimeout_ms = 0\n[load]\nrate = 'x'", ["load.rate", "seed", "timeout_ms"]),
+        ("senders = [7]\nmembers = 'x'", ["members"]),  # nobody knows how many there are
+        ("senders = [7]\nmembrs = 9", ["unknown key 'membrs'; did you mean members?"]),
+    ],
+)
+def test_values_are_judged_beside_faults_of_form_if_they_can_be(text, places):
+    with pytest.raises(UsageError) as caught:
+        Scenario.from_toml(text, "f.toml")
+    assert [fault.split(": ")[1] for fault in caught.value.faults] == places
+
+
+def test_so_many_faults_are_told_and_the_rest_counted():
+    with pytest.raises(UsageError) as caught:
+        Scenario.from_toml("[[faults]]\nfault = 'loss'\np = 2\n" * 30, "f.toml")
+    assert len(caught.value.faults) == 21 and caught.value.faults[-1] == "f.toml: and 10 more"
+
+
 def test_unreadable_files(tmp_path):
     with pytest.raises(UsageError, match="cannot be read: no such file"):
         Scenario.from_file(tmp_path / "none.toml")

@@ -31,11 +31,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ordercast.errors import UsageError
+from ordercast.errors import ConfigError, UsageError
 from ordercast.sim.scenario import Scenario
+from ordercast.toml_input import convert, told
 from ordercast.words import near
 
 POINTS_MAX = 1_000_000
+BAD_RUNS_MAX = 1000  # looked at, of an experiment with faults in it
 _LISTS = frozenset(("sizes", "senders", "core"))  # of numbers: one number on an axis stands for a list of one
 
 
@@ -94,22 +96,20 @@ def from_file(path: str | Path) -> Experiment:
 
 
 def from_dict(table: dict[str, Any], place: str = "experiment") -> Experiment:
-    unknown = [key for key in table if key not in _File.__struct_fields__]
-    if unknown:
-        raise UsageError(f"{place}: unknown key {near(unknown[0], list(_File.__struct_fields__))}")
-    try:
-        file = msgspec.convert(table, _File)
-    except msgspec.ValidationError as why:
-        raise UsageError(f"{place}: {str(why).replace('`', '')}") from None
-    seeds = _seeds(file, place)
-    axes = [*_grid(file.grid, place), *_choices(file.choice), *_cases(file.case, place)]
+    """Raise ConfigError, a sentence for each fault: of the file itself, or else of the runs that it makes."""
+    file, faults = _file(table)
+    if file is None or faults:
+        raise told(place, faults)
+    seeds, axes = _seeds(file, faults), [*_grid(file.grid, faults), *_choices(file.choice), *_cases(file.case, faults)]
     size = len(seeds)
     for _, values in axes:
         size *= len(values)
     if size > POINTS_MAX:
-        raise UsageError(f"{place}: makes {size} runs, expected at most {POINTS_MAX}")
+        faults.append(f"makes {size} runs, expected at most {POINTS_MAX}")
     if not 0 < file.limit_s <= 86_400:
-        raise UsageError(f"{place}: limit_s: expected above 0 and at most 86400, got {file.limit_s:g}")
+        faults.append(f"limit_s: expected above 0 and at most 86400, got {file.limit_s:g}")
+    if faults:
+        raise told(place, faults)
     names = tuple(name for name, _ in axes)
     points: list[Point] = []
     digits = len(str(size - 1))
@@ -123,9 +123,37 @@ def from_dict(table: dict[str, Any], place: str = "experiment") -> Experiment:
             whole = merge(scenario, {"seed": seed}) if seed is not None else scenario
             run = f"{file.name}-{number:0{digits}d}"
             points.append(Point(number, run, whole, words, repetition))
-    for point in points:
-        _check(point, place)
+    _check(points, place)
     return Experiment(file.name, tuple(points), file.limit_s, names)
+
+
+def _file(table: dict[str, Any]) -> tuple[_File | None, list[str]]:
+    known = list(_File.__struct_fields__)
+    faults = [f"unknown key {near(key, known)}" for key in table if key not in known]
+    file, against = convert({key: value for key, value in table.items() if key in known}, _File, {"case": {}})
+    for text in against:
+        what, _, where = text.replace("`", "").partition(" - at $.")
+        faults.append(f"{where}: {what[:1].lower()}{what[1:]}" if where else what)
+    return file, faults
+
+
+def _check(points: list[Point], place: str) -> None:
+    """Every run must be one; a fault that several share is told of the first."""
+    faults: dict[str, str] = {}  # words -> the run
+    bad = 0
+    for point in points:
+        axes = ", ".join(f"{axis} = {word}" for axis, word in point.parameters.items())
+        where = f"run {point.number}" + (f" ({axes})" if axes else "")
+        try:
+            Scenario.from_dict(point.scenario, where)
+        except ConfigError as error:
+            bad += 1
+            for sentence in error.faults:
+                faults.setdefault(sentence.removeprefix(f"{where}: "), where)
+            if bad >= BAD_RUNS_MAX:
+                break
+    if faults:
+        raise told(place, [f"{where}: {words}" for words, where in faults.items()])
 
 
 def merge(base: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
@@ -137,42 +165,40 @@ def merge(base: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _check(point: Point, place: str) -> None:
-    where = ", ".join(f"{axis} = {word}" for axis, word in point.parameters.items())
-    Scenario.from_dict(point.scenario, f"{place}: run {point.number}" + (f" ({where})" if where else ""))
-
-
-def _seeds(file: _File, place: str) -> list[int | None]:
+def _seeds(file: _File, faults: list[str]) -> list[int | None]:
     if file.seeds is not None:
         if file.seed is not None or file.repetitions is not None:
-            raise UsageError(
-                f"{place}: seeds and {'seed' if file.seed is not None else 'repetitions'} exclude each other"
-            )
+            faults.append(f"seeds and {'seed' if file.seed is not None else 'repetitions'} exclude each other")
         if not file.seeds:
-            raise UsageError(f"{place}: seeds: expected at least one")
+            faults.append("seeds: expected at least one")
         return list(file.seeds)
     repetitions = 1 if file.repetitions is None else file.repetitions
     if not 1 <= repetitions <= POINTS_MAX:
-        raise UsageError(f"{place}: repetitions: expected 1 to {POINTS_MAX}, got {repetitions}")
+        faults.append(f"repetitions: expected 1 to {POINTS_MAX}, got {repetitions}")
+        return []
     if file.seed is None and file.repetitions is None:
         return [None]  # the base's own
-    first = file.seed if file.seed is not None else int(file.base.get("seed", 1))
+    first = file.seed if file.seed is not None else file.base.get("seed", 1)
+    if type(first) is not int:
+        faults.append("base.seed: expected a whole number")
+        return []
     return [first + k for k in range(repetitions)]
 
 
 Axis = tuple[str, list[tuple[Any, dict[str, Any]]]]  # name, (word, piece of a scenario) of each value
 
 
-def _grid(table: dict[str, Any], place: str, path: tuple[str, ...] = ()) -> list[Axis]:
+def _grid(table: dict[str, Any], faults: list[str], path: tuple[str, ...] = ()) -> list[Axis]:
     out: list[Axis] = []
     for key, value in table.items():
         at = (*path, *key.split("."))
         if isinstance(value, dict):
-            out += _grid(value, place, at)
+            out += _grid(value, faults, at)
             continue
         name = ".".join(at)
         if not isinstance(value, list) or not value:
-            raise UsageError(f"{place}: grid.{name}: expected a list of values")
+            faults.append(f"grid.{name}: expected a list of values")
+            continue
         values: list[tuple[Any, dict[str, Any]]] = []
         for entry in value:
             piece: Any = [entry] if at[-1] in _LISTS and not isinstance(entry, list) else entry
@@ -189,13 +215,13 @@ def _choices(table: dict[str, dict[str, dict[str, Any]]]) -> list[Axis]:
     return [(name, list(values.items())) for name, values in table.items()]
 
 
-def _cases(cases: list[dict[str, Any]], place: str) -> list[Axis]:
+def _cases(cases: list[dict[str, Any]], faults: list[str]) -> list[Axis]:
     if not cases:
         return []
     values: list[tuple[Any, dict[str, Any]]] = []
     for k, case in enumerate(cases):
         name = case.get("name", str(k))
         if not isinstance(name, str):
-            raise UsageError(f"{place}: case[{k}].name: expected text")
+            faults.append(f"case[{k}].name: expected text")
         values.append((name, {key: value for key, value in case.items() if key != "name"}))
     return [("case", values)]

@@ -16,11 +16,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from ordercast.errors import ConfigError, UsageError
+from ordercast.errors import UsageError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, GROUPS_MAX, MEMBERS_MAX
 from ordercast.sim import toml
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Drift, Fault, LinkFault, Partition, split_pair
 from ordercast.sim.law import Delay
+from ordercast.toml_input import convert, told
 from ordercast.types import Service
 
 MS = 1_000_000  # nanoseconds
@@ -165,10 +166,13 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], place: str = "scenario") -> Scenario:
-        try:
-            scenario = msgspec.convert(table, cls)
-        except msgspec.ValidationError as why:
-            raise UsageError(f"{place}: {_sentence(str(why))}") from None
+        """Raise ConfigError, a sentence for each fault."""
+        scenario, against = convert(table, cls, _SPARE)
+        if scenario is None or against:
+            found = [_sentence(text) for text in against]
+            if scenario is not None and not any(map(_leant_upon, against)):
+                found += scenario._faults()
+            raise told(place, found)
         scenario.check(place)
         return scenario
 
@@ -191,7 +195,7 @@ class Scenario(Part, frozen=True, kw_only=True):
         """Raise ConfigError, a sentence for each thing that cannot be meant."""
         found = self._faults()
         if found:
-            raise ConfigError([f"{place}: {text}" for text in found])
+            raise told(place, found)
 
     def _faults(self) -> list[str]:
         found: list[str] = []
@@ -312,6 +316,14 @@ def _without_none(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_none(part) for part in value]
     return value
+
+
+_SPARE = {"faults": {"fault": "loss"}, "nets": {}, "edges": {"a": 1, "b": 1}}
+
+
+def _leant_upon(fault: str) -> bool:
+    """Was something taken out that other keys are judged by?  An unknown key may have been meant for it."""
+    return re.search(r"at `\$\.(?!members|nets|heal_ms|faults)", fault) is None
 
 
 def _lower(text: str) -> str:

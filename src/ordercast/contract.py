@@ -125,39 +125,21 @@ class Received(Event, frozen=True, gc=False):
     vec: tuple[int, ...] = ()
 
 
-class UnicastReceived(Event, frozen=True, gc=False):
-    source: MemberId
-    body: Body
-
-
 class Crash(Event, frozen=True, gc=False):
     """`member` is gone; everything of it that was agreed upon came before."""
 
     member: MemberId
 
 
-class Closing(Event, frozen=True, gc=False):
-    """A synthesised last message of `member` that follows the whole agreed set."""
-
-    member: MemberId
-    seq: int
-    vec: tuple[int, ...]
-
-
-class FlushAsked(Event, frozen=True, gc=False):
-    """Answer with Down(FlushState(bytes)): the protocol's contribution to the flush."""
-
-
-class Flush(Event, frozen=True, gc=False):
-    contributions: tuple[tuple[MemberId, bytes], ...]
-    cut: tuple[int, ...]
-
-
 class SafeUpTo(Event, frozen=True, gc=False):
+    """Everybody in the view has all frames of this ring up to `seq`; for a layer that stands on several rings."""
+
     seq: int
 
 
 class Progress(Event, frozen=True, gc=False):
+    """Nothing stamped `timestamp` or earlier comes from this ring any more; for a layer that stands on several."""
+
     timestamp: int
 
 
@@ -175,16 +157,9 @@ class Waiting(Event, frozen=True, gc=False):
 
 
 class Multicast(Event, frozen=True, gc=False):
+    """Send this to all, in causal order; the layer below answers with Received, here too."""
+
     body: Body
-
-
-class UnicastTo(Event, frozen=True, gc=False):
-    to: MemberId
-    body: Body
-
-
-class FlushState(Event, frozen=True, gc=False):
-    state: bytes
 
 
 class FreeSpace(Event, frozen=True, gc=False):
@@ -195,6 +170,48 @@ class FreeSpace(Event, frozen=True, gc=False):
 
 class Leave(Event, frozen=True, gc=False):
     """Drain, then go."""
+
+
+# of a reliable layer whose views change: part of the contract, said by no layer that is here yet
+
+
+class UnicastTo(Event, frozen=True, gc=False):
+    """Down: send this reliably to one member, first in first out, within the view."""
+
+    to: MemberId
+    body: Body
+
+
+class UnicastReceived(Event, frozen=True, gc=False):
+    """Up: what another member sent to this one alone."""
+
+    source: MemberId
+    body: Body
+
+
+class FlushAsked(Event, frozen=True, gc=False):
+    """Up: the view ends; answer with Down(FlushState(bytes)), the protocol's contribution to the flush."""
+
+
+class FlushState(Event, frozen=True, gc=False):
+    """Down: the answer to FlushAsked."""
+
+    state: bytes
+
+
+class Closing(Event, frozen=True, gc=False):
+    """Up: a synthesised last message of `member`, who is gone; it follows the whole agreed set."""
+
+    member: MemberId
+    seq: int
+    vec: tuple[int, ...]
+
+
+class Flush(Event, frozen=True, gc=False):
+    """Up: all that was agreed of the old view has come; what each survivor contributed, and the common cut."""
+
+    contributions: tuple[tuple[MemberId, bytes], ...]
+    cut: tuple[int, ...]
 
 
 # --------------------------------------------------------------------------------------------------------- actions

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from bad_traces import trace
 
-from ordercast.pipeline import here, report
+from ordercast.pipeline import here, plots, report
 from ordercast.pipeline.render import Break, Content, PromiseLine, Table, number, page
 from ordercast.pipeline.synthetic import Shape, inject, make_run, write
 from ordercast.trace.parquet import write as write_traces
+from ordercast.verify import CATALOGUE
 
 
 def test_a_run_that_kept_everything(tmp_path: Path) -> None:
@@ -31,6 +32,45 @@ def test_a_broken_run_shows_its_example_with_a_picture(tmp_path: Path) -> None:
     text = report.write_run(tmp_path / "report.html", [tmp_path]).read_text()
     assert "What broke" in text and "no order explains what was delivered" in text
     assert "S18" in text and text.count("<svg") > 3
+
+
+def test_values_keep_their_units() -> None:
+    rows = [["3000/s, 4 senders, 100 B", "1.5 ms"], ["at once", "700 µs"]]
+    text = page(Content("t", tables=[Table("x", ["load", "99.9 %"], rows)]))
+    assert "3000/s, 4\u00a0senders, 100\u00a0B" in text and "99.9\u00a0%" in text
+    assert '<td class="n">1.5\u00a0ms</td>' in text and '<td class="n">700\u00a0µs</td>' in text
+
+
+def test_a_page_of_one_run_says_once_what_it_was(tmp_path: Path) -> None:
+    write_traces(tmp_path / "x.parquet", [trace()])
+    text = report.write_run(tmp_path / "report.html", [tmp_path / "x.parquet"]).read_text()
+    assert "<h1>token_site: 3 members, agreed service</h1>" in text
+    assert "Latency in figures" in text and not re.search(r"<th[^>]*>(protocol|load)</th>", text)
+    write_traces(tmp_path / "y.parquet", [trace(2)])
+    text = report.write_run(tmp_path / "report.html", [tmp_path / "x.parquet", tmp_path / "y.parquet"]).read_text()
+    assert "<th>load</th>" in text
+
+
+def test_what_protocols_note_of_time_has_a_unit() -> None:
+    figures = {"protocol": "totem", "count": 4, "p50": 10**12, "p99": 2 * 10**12, "max": 3 * 10**12}
+    notes = [{**figures, "name": name, "mean": 10**12} for name in ("rotation.ns", "install.sent")]
+    (table,) = report.content(None, {"notes": notes}).tables
+    assert table.rows == [
+        ["totem", "rotation", 4, "1 ms", "1 ms", "2 ms", "3 ms"],
+        ["totem", "install.sent", 4, 10**6, 10**6, 2 * 10**6, 3 * 10**6],
+    ]
+
+
+def test_why_is_told_without_the_promise_itself() -> None:
+    promise = CATALOGUE["L2"]
+    assert "; " in promise.statement
+    words = f"L2 {promise.name}: {promise.statement}; it ended; too early"
+    assert report._short({"promise": "L2", "text": words}) == "it ended; too early"
+
+
+def test_buckets_without_neighbours_end_where_they_end() -> None:
+    assert plots._with_gaps([0, 32, 34, 1024], [5, 1, 2, 3]) == ([0, 1, 32, 34, 36, 1024, 1088], [5, 0, 1, 2, 0, 3, 0])
+    assert plots._with_gaps([], []) == ([], [])
 
 
 def test_nothing_comes_from_outside(tmp_path: Path) -> None:

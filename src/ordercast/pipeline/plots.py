@@ -60,7 +60,7 @@ def _own_ids(text: str, name: str) -> str:
 
 
 def _time_unit(largest_ns: float) -> tuple[float, str]:
-    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if largest_ns >= factor:
             return factor, unit
     return 1.0, "ns"
@@ -73,7 +73,8 @@ def distribution(name: str, series: Series, label: str = "latency") -> str:
 
     def paint(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
-        for word, (bounds, weights) in series.items():
+        for word, (held, counted) in series.items():
+            bounds, weights = _with_gaps(held, counted)
             total = float(sum(weights)) or 1.0
             x = [max(bound, 1) / factor for bound in bounds]
             share = [100 * weight / total for weight in weights]
@@ -98,6 +99,20 @@ def distribution(name: str, series: Series, label: str = "latency") -> str:
             figure.legend(loc="outside lower center", fontsize=8, ncols=1 if len(series) > 4 else 2)
 
     return _draw(name, paint, 8.4, 2.9 + (0.22 * len(series) if len(series) > 1 else 0))
+
+
+def _with_gaps(bounds: Sequence[float], weights: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The buckets (sixteen to an octave) with a zero behind each whose neighbour is empty, and is not in the list."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for k, (bound, weight) in enumerate(zip(bounds, weights, strict=True)):
+        end = bound + 2 ** max(int(bound).bit_length() - 5, 0)
+        xs.append(bound)
+        ys.append(weight)
+        if k + 1 == len(bounds) or bounds[k + 1] > end:
+            xs.append(end)
+            ys.append(0.0)
+    return xs, ys
 
 
 def _middle(series: Series) -> tuple[float, float]:

@@ -6,6 +6,7 @@ for nothing from outside: it can be mailed, archived, opened in ten years.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -13,11 +14,13 @@ from typing import Any
 from msgspec import Struct
 
 SHORT_CELL, LONG_CELL = ' class="k"', ' class="w"'  # not broken into lines; of some width
+QUANTITY = re.compile(r"-?[\d.]+(e[+-]?\d+)? (ns|µs|ms|s|min)")  # a time, as `span` of the report writes it
+WITH_UNIT = re.compile(r"(?<=\d) (?=(B|kB|MB|ns|µs|ms|s|min|senders?|members?)\b|%)")  # not broken into lines here
 ROWS_MAX = 200  # of one table on the page; the CSV files hold all
 
 
 class Table(Struct):
-    """Rows to be shown; numbers are set right."""
+    """Rows to be shown; numbers, with or without a unit, are set right."""
 
     title: str
     columns: list[str]
@@ -89,7 +92,7 @@ p{margin:0 0 10px;max-width:78ch}
 .banner small{display:block;font-weight:400;font-size:14px;margin-top:2px}
 .good{background:var(--goodback);color:var(--good)}.bad{background:var(--badback);color:var(--bad)}
 .doubt{background:var(--doubtback);color:var(--doubt)}
-.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;margin:16px 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(130px,1fr));gap:10px;margin:16px 0}
 .facts div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:9px 12px}
 .facts b{display:block;font-size:18px;font-weight:600;overflow-wrap:anywhere}
 .facts span{color:var(--soft);font-size:12.5px}
@@ -279,17 +282,22 @@ def _table(table: Table) -> str:
 
 def _cells(table: Table) -> str:
     numeric = [
-        any(isinstance(row[k], (int, float)) for row in table.rows)
-        and all(row[k] is None or isinstance(row[k], (int, float)) for row in table.rows)
+        any(_is_quantity(row[k]) for row in table.rows)
+        and all(row[k] in (None, "") or _is_quantity(row[k]) for row in table.rows)
         for k in range(len(table.columns))
     ]
     mark = [' class="n"' if right else "" for right in numeric]
-    head = "".join(f"<th{m}>{escape(name)}</th>" for name, m in zip(table.columns, mark, strict=True))
+    heads = [escape(WITH_UNIT.sub("\u00a0", name.replace("/ ", "/\u00a0"))) for name in table.columns]
+    head = "".join(f"<th{m}>{name}</th>" for name, m in zip(heads, mark, strict=True))
     rows = "".join(
         "<tr>" + "".join(_td(value, m) for value, m in zip(row, mark, strict=True)) + "</tr>"
         for row in table.rows[:ROWS_MAX]
     )
     return f"<table><tr>{head}</tr>{rows}</table>"
+
+
+def _is_quantity(value: Any) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, str) and QUANTITY.fullmatch(value) is not None)
 
 
 def _td(value: Any, mark: str) -> str:
@@ -306,7 +314,7 @@ def _cell(value: Any) -> str:
         return number(value)
     if isinstance(value, (list, tuple)):
         return escape(", ".join(map(str, value)))
-    return escape(str(value))
+    return escape(WITH_UNIT.sub("\u00a0", str(value)))
 
 
 def _picture(plot: Plot) -> str:

@@ -31,6 +31,7 @@ PICTURE_BYTES = 64 << 20  # a trace up to this size is looked at for pictures
 BUCKETS = 80  # of the delivery rate over a run
 BREAKS_SHOWN = 12
 PICTURES_MAX = 6
+NANOSECONDS = ".ns"  # ends the name of a note that is a time
 PICTURE_ROWS = 100_000  # of a run that is drawn
 BREAK_EVENTS = 24  # around a break
 
@@ -102,7 +103,7 @@ def content(
         out.doubts = [(row["run"], row["promise"], _short(row)) for row in summary.doubts[:20]]
         out.set_aside = [(row["path"], row["offset"] or 0, row["text"]) for row in summary.unreadable]
     out.plots = _plots(tables, units)
-    out.tables = _tables(tables)
+    out.tables = [_without_title(table) for table in _tables(tables)] if len(runs) == 1 else _tables(tables)
     out.pictures = _pictures(units) if len(runs) == 1 else []
     out.foot = f"ordercast {__version__}. This page is one file and loads nothing from outside."
     if not plots.available():
@@ -134,11 +135,11 @@ def _facts(summary: Summary | None, tables: Tables) -> list[tuple[str, str]]:
     if len(runs) > 1:
         out.append(("runs", number(len(runs))))
     if runs:
-        out.append(("messages ordered", number(sum(row["originated"] or 0 for row in runs))))
+        out.append(("messages", number(sum(row["originated"] or 0 for row in runs))))
         out.append(("deliveries", number(sum(row["deliveries"] or 0 for row in runs))))
     if len(runs) == 1 and runs[0]["span_ns"]:
         rate = runs[0]["originated"] / (runs[0]["span_ns"] / 1e9)
-        out.append(("messages a second", number(round(rate))))
+        out.append(("messages / s", number(round(rate))))
     latency = [row for row in tables.get("latency", []) if row["name"] == "submit"]
     if len(latency) == 1:
         out.append(("latency, median", span(latency[0]["p50"])))
@@ -170,7 +171,8 @@ def _line(line: Any) -> PromiseLine:
 
 def _short(row: dict[str, Any]) -> str:
     """Why, without the promise's own words before it."""
-    return str(row["text"] or "").partition("; ")[2] or str(row["text"] or "")
+    text, promise = str(row["text"] or ""), CATALOGUE[row["promise"]]
+    return text.removeprefix(f"{promise.id} {promise.name}: {promise.statement}; ")
 
 
 def _varied(broken: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -298,8 +300,7 @@ def _tables(tables: Tables) -> list[Table]:
         )
     notes = tables.get("notes", [])
     if notes:
-        rows = [[row["protocol"], row["name"], row["count"], *(row[n] / 1e6 for n in ("mean", "p50", "p99", "max"))]
-                for row in notes]  # fmt: skip
+        rows = [[row["protocol"], row["name"].removesuffix(NANOSECONDS), row["count"], *_noted(row)] for row in notes]
         out.append(
             Table("What protocols note", ["protocol", "what", "times", "mean", "median", "99 %", "largest"], rows)
         )
@@ -319,6 +320,19 @@ def _tables(tables: Tables) -> list[Table]:
         rows = [[row[name] for name in columns] for row in runs]
         out.append(Table("Runs", [name.replace("_", " ") for name in columns], rows))
     return out
+
+
+def _noted(row: dict[str, Any]) -> list[Any]:
+    """What was noted, which is kept in millionths; a time in its own unit."""
+    values = [row[name] / 1e6 for name in ("mean", "p50", "p99", "max")]
+    return [span(value) for value in values] if row["name"].endswith(NANOSECONDS) else values
+
+
+def _without_title(table: Table) -> Table:
+    """Without the columns that say what the page's title and first line say of its only run."""
+    kept = [k for k, name in enumerate(table.columns) if name not in ("protocol", "service", "members", "load", "runs")]
+    rows = [[row[k] for k in kept] for row in table.rows]
+    return Table(table.title, [table.columns[k] for k in kept], rows, table.note, table.anchor)
 
 
 def verdict_tables(summary: Summary) -> Tables:

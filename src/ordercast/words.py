@@ -14,7 +14,8 @@ def short(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 10]}...{text[-7:]}"
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """The name, and the one that was probably meant."""
-    close = difflib.get_close_matches(name, list(known), 1, 0.5)
-    return f"{short(name)}; did you mean {close[0]}?" if close else short(name)
+def near(name: str, known: Iterable[str], ignore: str = "") -> str:
+    """The name, and the one that was probably meant; `ignore`: characters that make no two names alike."""
+    bare = {word.strip(ignore) if ignore else word: word for word in known}
+    close = difflib.get_close_matches(name.strip(ignore) if ignore else name, bare, 1, 0.6)
+    return f"{short(name)}; did you mean {bare[close[0]]}?" if close else short(name)

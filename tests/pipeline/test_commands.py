@@ -85,7 +85,7 @@ def test_a_sweep_goes_on_and_says_what_failed(call: Answer, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["verify"], "missing argument PATHS"),
+        (["verify"], "missing argument PATH..."),
         (["verify", "nowhere"], "nowhere: cannot be read: no such file"),
         (["verify", "GOOD", "--promises", "S99"], "--promises S99: expected ids such as"),
         (["verify", "GOOD", "--promises", ","], "--promises ,: expected ids such as"),

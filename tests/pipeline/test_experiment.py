@@ -69,6 +69,7 @@ def test_merging_replaces_all_but_tables() -> None:
         ({"repetitions": 1000, "grid": {"members": list(range(1, 65)), "seed": list(range(100))}}, "6400000 runs"),
         ({"case": [{"name": 3}]}, "case[0].name: expected text"),
         ({"seed": -1}, "seed: expected 0 to"),
+        ({"protocol": "totem"}, "protocol: is a scenario's key: expected it under [base]"),
         ({"repetitions": 2, "base": {"seed": "x"}}, "base.seed: expected a whole number"),
     ],
 )

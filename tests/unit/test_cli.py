@@ -155,7 +155,8 @@ def test_doctor_says_how_to_fix(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert answer["version"] == 1 and not answer["ok"]
     assert wrong["Java"] and wrong["PYSPARK_PYTHON"]
     assert cli.main(["doctor"]) == 1
-    assert "fix: unset PYSPARK_PYTHON" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "fix: unset PYSPARK_PYTHON" in said and said.endswith(" of these must be fixed first\n")
 
 
 def test_doctor_knows_versions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +197,8 @@ def test_seeds() -> None:
 def test_words() -> None:
     assert near("membres", ["--members", "members"]) == "membres; did you mean members?"
     assert near("xyz", ["members"]) == "xyz"
+    assert near("--seed", ["--size", "--help"], ignore="-") == "--seed"
+    assert near("--sise", ["--size", "--help"], ignore="-") == "--sise; did you mean --size?"
     assert short("a\nb") == "'a\\nb'" and short("") == "''"
     assert len(short("x" * 10_000)) <= 60
 

@@ -32,6 +32,7 @@ WORKLOAD = [
     (["--membres", "3"], "unknown option --membres; did you mean --members?"),
     (["--protocol", "token_sit"], "--protocol token_sit; did you mean token_site?"),
     (["--protocol", "paxos"], "--protocol paxos (known: "),
+    (["--protocol", "Totem"], "--protocol Totem; did you mean totem?"),
     (["--size", "-1"], "--size -1: expected a whole number from 0 to 16777216"),
     (["--size", "16777217"], "--size 16777217: expected"),
     (["--service", "total"], "--service total: expected one of fifo, causal, agreed, safe, quasi"),

@@ -124,18 +124,19 @@ def _sentence(fault: click.ClickException) -> str:
     context: click.Context | None = getattr(fault, "ctx", None)
     if isinstance(fault, click.NoSuchOption):
         known = [name for p in context.command.params for name in p.opts] if context else []
-        return f"unknown option {near(fault.option_name, [*known, '--help'])}"
+        return f"unknown option {near(fault.option_name, [*known, '--help'], ignore='-')}"
     if isinstance(fault, click.MissingParameter) and fault.param is not None:
         kind = "option" if isinstance(fault.param, click.Option) else "argument"
         return f"missing {kind} {_hint(fault.param)}"
     if isinstance(fault, click.BadParameter) and fault.param is not None:
-        gap = " " if getattr(fault, "begins_with_value", False) else ": "
-        return f"{_hint(fault.param)}{gap}{_plain(fault.message)}"
+        if getattr(fault, "begins_with_value", False):
+            return f"{_hint(fault.param)} {fault.message}"
+        return f"{_hint(fault.param)}: {_plain(fault.message)}"
     return _plain(fault.format_message())
 
 
 def _hint(param: click.Parameter) -> str:
-    return max(param.opts, key=len) if isinstance(param, click.Option) else (param.name or "").upper()
+    return max(param.opts, key=len) if isinstance(param, click.Option) else param.metavar or (param.name or "").upper()
 
 
 def _plain(message: str) -> str:

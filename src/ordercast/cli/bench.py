@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from ordercast.cli.common import (
-    Choice,
     Number,
     Whole,
     emit,
     json_option,
     members_option,
+    mode_option,
     option_option,
     progress,
     protocol_option,
@@ -54,7 +54,7 @@ def _lines(figures: dict[str, Any]) -> str:
 @click.option("--rate", type=Number(0, above=True), default=None, help="Messages per second in all; else a flood.")
 @service_option
 @click.option("--config", type=click.Path(path_type=Path), default=None, help="A group.toml that says the rest.")
-@click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
+@mode_option
 @option_option
 @click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
 @json_option

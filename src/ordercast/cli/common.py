@@ -196,6 +196,13 @@ service_option = click.option(
 option_option = click.option(
     "--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of the protocol, as crash_hint=false."
 )
+mode_option = click.option(
+    "--mode",
+    type=Choice("multicast", "unicast"),
+    default="multicast",
+    show_default=True,
+    help="One datagram for all, or one for each member.",
+)
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Directory for traces and reports."
 )

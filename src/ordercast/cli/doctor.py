@@ -172,6 +172,8 @@ def _lines(findings: list[Finding]) -> str:
         lines.append(f"{mark}{f.name.ljust(width)}  {f.found}")
         if not f.ok:
             lines.append(f"{' ' * (width + 9)}fix: {f.fix}")
+    wrong = sum(not f.ok for f in findings if f.needed)
+    lines.append(f"{wrong} of these must be fixed first" if wrong else "everything that is needed is here")
     return "\n".join(lines)
 
 

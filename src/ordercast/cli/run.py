@@ -18,6 +18,7 @@ from ordercast.cli.common import (
     json_option,
     members_option,
     messages_option,
+    mode_option,
     option_option,
     out_option,
     output_directory,
@@ -68,10 +69,10 @@ class At(click.ParamType):
     multiple=True,
     help="Kill member i with SIGKILL, t seconds into the load; give a --rate, else the load is soon over.",
 )
-@click.option("--restart", type=At(), multiple=True, help="Start it again.")
+@click.option("--restart", type=At(), multiple=True, help="Start it again; times as for --kill.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
-@click.option("--mode", type=Choice("multicast", "unicast"), default="multicast", show_default=True)
+@mode_option
 @option_option
 @click.option(
     "--trace",
@@ -82,7 +83,13 @@ class At(click.ParamType):
 )
 @out_option
 @force_option
-@click.option("--verify", type=Choice("spark", "plain", "none"), default="spark", show_default=True)
+@click.option(
+    "--verify",
+    type=Choice("spark", "plain", "none"),
+    default="spark",
+    show_default=True,
+    help="What judges the run: Spark, the plain checkers (starts sooner), or nothing.",
+)
 @json_option
 def command(
     protocol: str,
@@ -142,6 +149,7 @@ def command(
     obj = {
         "protocol": protocol,
         "members": members,
+        "asked": messages,
         "messages": result.sent,
         "delivered": result.delivered,
         "seconds": round(result.seconds, 3),
@@ -188,8 +196,10 @@ def _table(obj: dict[str, Any]) -> str:
     from ordercast.cli import judge
 
     rate = obj["delivered"] / obj["seconds"] if obj["seconds"] else 0
+    more = obj["messages"] - obj["asked"]
+    extra = f" ({more} more than asked: a killed member had not yet told all it sent)" if more > 0 else ""
     lines = [
-        f"{obj['protocol']}, {obj['members']} members, {obj['service']}: {obj['messages']} messages sent, "
+        f"{obj['protocol']}, {obj['members']} members, {obj['service']}: {obj['messages']} messages sent{extra}, "
         f"{obj['delivered']} delivered everywhere in {obj['seconds']:g} s ({rate:,.0f}/s)"
     ]
     lines += [f"  {words}" for words in obj["faults"]]

@@ -41,7 +41,7 @@ def find(path: Path) -> list[Path]:
     """The recordings below a directory, or the file itself."""
     files = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
     if not files:
-        raise UsageError(f"{path}: holds no recording (*{SUFFIX}); record with trace level `record`")
+        raise UsageError(f"{path}: holds no recording (*{SUFFIX}): expected a run made with --trace record")
     return files
 
 

@@ -129,7 +129,13 @@ def from_dict(table: dict[str, Any], place: str = "experiment") -> Experiment:
 
 def _file(table: dict[str, Any]) -> tuple[_File | None, list[str]]:
     known = list(_File.__struct_fields__)
-    faults = [f"unknown key {near(key, known)}" for key in table if key not in known]
+    faults = [
+        f"{key}: is a scenario's key: expected it under [base]"
+        if key in Scenario.__struct_fields__
+        else f"unknown key {near(key, known)}"
+        for key in table
+        if key not in known
+    ]
     file, against = convert({key: value for key, value in table.items() if key in known}, _File, {"case": {}})
     for text in against:
         what, _, where = text.replace("`", "").partition(" - at $.")

@@ -174,7 +174,9 @@ def views_discarded_delivered(setup: Setup) -> Stack:
     return totem(setup, rings=Obliged)
 
 
-@mutant("views_installed_early", "totem", AREA, "a view is installed one rotation too early")
+@mutant(
+    "views_installed_early", "totem", AREA, "a view is installed one rotation too early", scenario="early_install",
+)  # fmt: skip
 def views_installed_early(setup: Setup) -> Stack:
     class Early(Exchange):
         def visited(self, ring: Ring, token: Token, last_aru: int) -> tuple[bool, bool]:

@@ -59,9 +59,10 @@ def test_pause_of_the_token_holder_breaks_nothing() -> None:
     judged(situation(Pause(member=2, at_ms=50, for_ms=200, on="Token"), service="safe"))
 
 
-def one_speaker(member: int, **fields: object) -> Scenario:
+def one_speaker(member: int, *faults: AnyFault, **fields: object) -> Scenario:
     """Somebody sends once in a millisecond; a rotation takes less."""
-    return situation(senders=(member,), load=Load(rate=1000), messages=200, heal_ms=0.0, **fields)
+    plain: dict[str, object] = {"senders": (member,), "load": Load(rate=1000), "messages": 200, "heal_ms": 0.0}
+    return situation(*faults, **{**plain, **fields})
 
 
 @pytest.mark.parametrize("member", [1, 3])
@@ -79,6 +80,13 @@ def test_safe_messages_do_not_wait_for_a_lone_speaker() -> None:
 def test_others_call_a_lingering_token_off() -> None:
     outcome = judged(situation(senders=(1, 3), load=Load(rate=400), messages=400, heal_ms=0.0))
     assert outcome.notes["linger"] and outcome.notes["hold cancel"]
+
+
+def test_a_hole_calls_a_lingering_token_off() -> None:
+    """Only the token can ask for the frame that was lost: who sees the hole does not wait for it."""
+    whole, holes = (judged(one_speaker(3, Loss(p=p, packets=("Data",)), heal_ms=500.0)) for p in (0.0, 0.05))
+    assert holes.notes["retransmit"]
+    assert holes.notes["hold cancel"] > whole.notes["hold cancel"] + holes.notes["request"]
 
 
 @pytest.mark.parametrize("packet", ["Data", "Token", "HoldCancel"])

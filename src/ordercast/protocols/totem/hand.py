@@ -7,7 +7,7 @@ from ordercast.types import MemberId, Nanoseconds
 
 NOBODY: MemberId = 0
 LONE = 3  # rotations with one speaker only, until it keeps the token
-LINGER = 4  # rotations for which a lone speaker keeps it
+LINGER = 16  # rotations for which a lone speaker keeps it
 REPAIRS = 6  # times as many rotations until a token with requests rests: they are served first, but not for ever
 
 

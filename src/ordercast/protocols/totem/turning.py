@@ -7,7 +7,7 @@ Differs from the papers:
   D1  An idle token is held *before* the representative's visit, so that a frame of its own leaves without a rotation.
   D2  A ring of one does not spin: the token rests until there is something to do.
   D3  Who alone has sent for some rotations keeps the token for some more: its frames leave at once, and the ring does
-      not spin between them.  Anybody else with something to send calls it off, as an idle hold.
+      not spin between them.  Anybody else with something to send, or with a hole, calls it off, as an idle hold.
 """
 
 from __future__ import annotations
@@ -176,8 +176,11 @@ class Turning(Layer):
         """All frames are in: now the token, and after it the application."""
         out = self._take(now) if self.hand.pending is not None else []
         ring = self.rings.ring
-        if ring.delivered < ring.my_aru and self.membership.state is State.OPERATIONAL:
-            out += self._deliver()
+        if self.membership.state is State.OPERATIONAL:
+            if ring.delivered < ring.my_aru:
+                out += self._deliver()
+            if ring.my_aru < ring.high:  # only the token can ask for what is missing
+                out += self._call_off()
         return out
 
     def _take(self, now: Nanoseconds) -> list[Action]:
@@ -295,10 +298,15 @@ class Turning(Layer):
             return self._early(now)
         if hand.held is not None:
             return self._resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
-        if several and hand.may_be_resting(self.me, self.options.hold_after):
-            hand.cancelled = True
-            return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(self.rings.ring.id))]
-        return []
+        return self._call_off()
+
+    def _call_off(self) -> list[Action]:
+        """Where a token rests that is not in my hand, as far as I can know: it is to come round."""
+        ring, hand = self.rings.ring, self.hand
+        if len(ring.members) == 1 or not hand.may_be_resting(self.me, self.options.hold_after):
+            return []
+        hand.cancelled = True
+        return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(ring.id))]
 
     def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
         if packet.ring != self.rings.ring.id:

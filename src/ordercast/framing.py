@@ -110,7 +110,13 @@ class Outbox:
         ):
             last.add(payloads, lengths, cost)
         elif count:
-            self._spread(last, _Open(first, service, groups, control), payloads, lengths)
+            fresh = _Open(first, service, groups, control)
+            if last is None and cost <= self._limit(groups) and count <= FRAME_MESSAGES_MAX:
+                fresh.add(payloads, lengths, cost)
+                self._frames.append(fresh)
+                self._count += 1
+            else:
+                self._spread(last, fresh, payloads, lengths)
         self.bytes += size
         if not control:
             self.counter += count
@@ -283,7 +289,7 @@ class Framing(Layer):
             return "service"
         if not submission.payloads:
             return "empty"
-        names, frame = names_bytes(submission.groups), self.outbox.frame_bytes
+        names, frame = names_bytes(submission.groups) if submission.groups else 0, self.outbox.frame_bytes
         if 2 * names > frame:
             return "groups"
         limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES))

@@ -185,7 +185,10 @@ class Batch(Struct, frozen=True, gc=False):
 
     def views(self) -> list[memoryview]:
         """The messages' bytes, in order, without a copy: cheaper than `payloads` from about a kilobyte on."""
-        view, ends = memoryview(self.data), list(accumulate(array("I", self.lengths), initial=0))
+        view = memoryview(self.data)
+        if self.count == 1:
+            return [view]
+        ends = list(accumulate(array("I", self.lengths), initial=0))
         return [view[start:end] for start, end in pairwise(ends)]
 
     def messages(self) -> Iterator[Message]:

@@ -31,6 +31,7 @@ from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.live import build
 from ordercast.live.calls import refusal, service_of, to_bytes
 from ordercast.live.node import Node
+from ordercast.live.wait import Wait
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
 PAUSE_MESSAGES = 256  # an iterator lets the event loop run at least once per so many messages
@@ -61,7 +62,7 @@ class Group:
         self._folder, self._trace = folder, trace
         self._node: Node | None = None
         self._queue: deque[BatchEvent] = deque()
-        self._reader: asyncio.Future[None] | None = None  # an iterator waits for the queue
+        self._reader: Wait | None = None  # an iterator waits for the queue
         self._rest: deque[Message] = deque()  # of the frame that is being read message by message
         self._reading = 0  # bytes of the frame last given out
         self._since = 0  # messages given out since the event loop last ran
@@ -346,7 +347,7 @@ class Group:
 
     def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():
-            self._reader.set_result(None)
+            self._reader.wake(self._node is not None and self._node.own_turn)
 
     def _wake_senders(self) -> None:
         while self._room:
@@ -396,7 +397,7 @@ class Group:
                 return None
             if self._reader is not None and not self._reader.done():
                 raise UsageError("two tasks read one group: expected one, since each message is given out once")
-            self._reader = asyncio.get_running_loop().create_future()
+            self._reader = Wait()
             await self._reader
         event = queue.popleft()
         if type(event) is Batch:

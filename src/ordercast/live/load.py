@@ -241,6 +241,7 @@ async def main(spec: Spec) -> None:
 if __name__ == "__main__":
     lifeline.hold()
     tuning.keep_memory()
+    tuning.short_turns()
     try:
         asyncio.run(main(msgspec.json.decode(sys.argv[1], type=Spec)))
     except OrdercastError as why:

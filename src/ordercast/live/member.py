@@ -287,6 +287,7 @@ def describe(event: Batch | View | GroupView) -> dict[str, Any]:
 
 def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:
     tuning.keep_memory()
+    tuning.short_turns()
 
     async def run() -> int:
         return await Process(config, me, work).run()

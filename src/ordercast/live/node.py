@@ -96,10 +96,13 @@ class Node:
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
         self._handing_over = False
+        self.own_turn = False  # what goes up goes up from a callback of ours: no task of the application is running
         self._unread_frames = self._unread_bytes = 0
         self.frame_bytes = frame_bytes
         self._room_step = max(1, min(UNREAD_FRAMES_MAX, UNREAD_BYTES_MAX // frame_bytes) // 8)
+        self._room_step_bytes = (self._room_step - 1) * frame_bytes
         self._room_told = -UNREAD_FRAMES_MAX  # free frames last told to the stack
+        self._all_told = False  # that was all there is
         self.nets: dict[NetId, Net] = {}
         try:
             for number, plan in plans.items():
@@ -181,26 +184,30 @@ class Node:
 
     def _tell_room(self) -> None:
         """Tell the stack how much delivery space is free, when that changed by an eighth, or to or from nothing."""
+        if self._all_told and self._unread_frames < self._room_step and self._unread_bytes < self._room_step_bytes:
+            return
         by_bytes = (UNREAD_BYTES_MAX - self._unread_bytes) // self.frame_bytes
         free = max(0, min(UNREAD_FRAMES_MAX - self._unread_frames, by_bytes))
         told = self._room_told
         if abs(free - told) >= self._room_step or (free == 0) != (told == 0):
             self._room_told = free
+            self._all_told = self._unread_bytes == self._unread_frames == 0
             if self.running:
                 self._input(record.RoomGiven, self.stack.room, free)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, own_turn: bool = False) -> None:
         """Give the application what went up.  It may submit from inside; what that causes follows."""
         if self._handing_over or not self._events:
             return
-        self._handing_over = True
+        self._handing_over, self.own_turn = True, own_turn
         try:
             while self._events:
                 events, self._events = self._events, []
                 self.on_events(events)
+                self.own_turn = False  # an application that answers itself must not keep the event loop to itself
                 self._tell_room()
         finally:
-            self._handing_over = False
+            self._handing_over = self.own_turn = False
 
     # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -232,7 +239,7 @@ class Node:
             net.read_errors(upto)
         elif self.running:
             self._input(record.Drained, self.stack.drained, number)
-        self._hand_over()
+        self._hand_over(own_turn=True)
 
     def _read_all(self) -> None:
         for number, net, one, several in self._readers:
@@ -335,7 +342,7 @@ class Node:
                 break
             del timers[name]
             self._input(record.Fired, self.stack.timer, name, due)
-        self._hand_over()
+        self._hand_over(own_turn=True)
 
     def _stored(self, key: str, number: int, why: str) -> None:
         if not self.running:

@@ -13,7 +13,7 @@ import ipaddress
 import os
 import socket
 import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
@@ -39,6 +39,7 @@ _READ_BYTES = 65_536
 _CONTROL_BYTES = 128
 JOINED_BYTES_MAX = 65_000  # of one send with segmentation offload
 JOINED_MAX = 64
+SINGLES = 16  # after so many datagrams that came alone only every so manieth read asks for a second one
 _SEND_TIMEOUT_US = 5_000
 _NO_OFFLOAD = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)  # of this kernel, device or path
 _U16 = struct.Struct("=H")
@@ -56,6 +57,17 @@ class NetPlan(Struct, frozen=True):
     hears_self: bool = False
 
 
+class _Port:
+    """What is remembered of one socket."""
+
+    __slots__ = ("lost", "said", "singles")
+
+    def __init__(self) -> None:
+        self.singles = 0  # reads in a row that found one datagram and no more
+        self.lost = 0  # datagrams that found its buffer full
+        self.said: list[tuple[int, int, bytes]] = []  # by the kernel beside the last datagram: mostly the same again
+
+
 class Net:
     """One net's sockets.  `prefix` is the beginning of every datagram of our own; the kernel drops what begins so."""
 
@@ -65,7 +77,7 @@ class Net:
         self.sent: Counter[str] = Counter()  # datagrams, bytes, calls, full, refused
         self._view = memoryview(bytearray(_READ_BYTES))
         self._buffers = (self._view,)
-        self._lost: dict[int, int] = {}  # per socket: drops counted by the kernel so far
+        self._ports: defaultdict[socket.socket, _Port] = defaultdict(_Port)
         self._filtered = 0  # own datagrams that the kernel dropped for us
         self._member_at = {address: member for member, address in plan.addresses.items() if member != plan.me}
         fan_out = [address for member, address in sorted(plan.addresses.items()) if member != plan.me]
@@ -134,10 +146,16 @@ class Net:
         done = 0
         if upto is self._unicast and self._multicast is not None:
             done = self._read(self._multicast, one, several, limit)
-        return done + self._read(upto, one, several, limit - done)
+        port = self._ports[upto]
+        if port.singles < SINGLES or port.singles % SINGLES == 0:
+            found = self._read(upto, one, several, limit - done)
+        else:  # it was one at a time: do not ask whether there is another, if there is the event loop will tell
+            found = self._read(upto, one, several, 1)
+        port.singles = port.singles + 1 if found == 1 else 0
+        return done + found
 
     def _read(self, sock: socket.socket, one: One, several: Several, limit: int) -> int:
-        receive, buffers, view = sock.recvmsg_into, self._buffers, self._view
+        receive, buffers, view, port = sock.recvmsg_into, self._buffers, self._view, self._ports[sock]
         done = 0
         while done < limit and not self._closed:
             try:
@@ -149,11 +167,14 @@ class Net:
                 limit -= 1
                 continue
             drops = segment = 0
-            for _, kind, data in control:
-                if kind == UDP_GRO:
-                    segment = _I32.unpack_from(data)[0]
-                elif kind == SO_RXQ_OVFL:
-                    drops = self._drops(sock, _I32.unpack_from(data)[0] & 0xFFFFFFFF)
+            if control and control != port.said:
+                for _, kind, data in control:
+                    if kind == UDP_GRO:
+                        segment = _I32.unpack_from(data)[0]
+                    elif kind == SO_RXQ_OVFL:
+                        drops = self._drops(sock, _I32.unpack_from(data)[0] & 0xFFFFFFFF)
+                if not segment:
+                    port.said = control
             if segment and segment < size:
                 several(view[:size], segment, drops)
                 done += -(-size // segment)
@@ -164,12 +185,12 @@ class Net:
 
     def _drops(self, sock: socket.socket, counted: int) -> int:
         """New losses of this socket; the kernel's number also holds what our own filter dropped."""
-        fd = sock.fileno()
+        port = self._ports[sock]
         total = counted - (self._filtered & 0xFFFFFFFF) if sock is self._multicast and self._filters else counted
-        new = total - self._lost.get(fd, 0)
+        new = total - port.lost
         if new <= 0:
             return 0
-        self._lost[fd] = total
+        port.lost = total
         return new
 
     def read_errors(self, sock: socket.socket) -> None:
@@ -257,7 +278,7 @@ class Net:
     @property
     def lost(self) -> int:
         """Datagrams that found a receive buffer full."""
-        return sum(self._lost.values())
+        return sum(port.lost for port in self._ports.values())
 
 
 def _socket() -> socket.socket:

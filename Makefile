@@ -5,7 +5,7 @@
 # make bench     figures of this machine
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
-# make membership what faults cost in views, the whole table (long); goes on where it was interrupted
+# make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make soak      ten minutes of crashes and pauses on real processes, verified
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv

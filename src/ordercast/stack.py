@@ -17,6 +17,7 @@ from ordercast.contract import (
     Event,
     Layer,
     Packet,
+    Receive,
     SetTimer,
     Store,
     Up,
@@ -98,6 +99,8 @@ class Stack:
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int = 0) -> list[Action]:
         node, receive = self._receive[net]
         actions = receive(now, net, source, packet, drops)
+        if len(actions) == 1 and type(actions[0]) is Receive:
+            return actions  # a frame was kept: nobody else has to hear of it
         return self._run(now, node, actions) if actions else actions
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:

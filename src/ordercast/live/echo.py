@@ -27,28 +27,27 @@ class EchoMeter:
 
     def __init__(self, me: int) -> None:
         self.me = me
-        self.differences, self.echoes = Differences(), Echoes(HOLD_MAX_NS)
+        self.echoes = Echoes(HOLD_MAX_NS)
 
     def table(self, sent_at: int) -> bytes:
         """What goes along with a message stamped `sent_at`."""
         last = [(peer, t1, t2) for peer, (t1, t2) in self.echoes.last.items() if t2 <= sent_at]
         return _COUNT.pack(len(last)) + b"".join(_ENTRY.pack(*entry) for entry in last)
 
-    def received(self, sender: int, stamps: list[int], table: bytes | None, now: int) -> None:
-        """A batch of `sender`, its first message with the sender's table."""
+    def received(self, sender: int, stamp: int, table: bytes, now: int) -> None:
+        """A message of `sender` with its table."""
         if sender == self.me:
             return
-        self.differences.add(sender, self.me, len(stamps) * now - sum(stamps), len(stamps))
-        if table:
-            (count,) = _COUNT.unpack_from(table)
-            entries = (_ENTRY.unpack_from(table, _COUNT.size + k * _ENTRY.size) for k in range(count))
-            self.echoes.received(self.me, sender, stamps[0], {peer: (t1, t2) for peer, t1, t2 in entries}, now)
+        (count,) = _COUNT.unpack_from(table)
+        entries = (_ENTRY.unpack_from(table, _COUNT.size + k * _ENTRY.size) for k in range(count))
+        self.echoes.received(self.me, sender, stamp, {peer: (t1, t2) for peer, t1, t2 in entries}, now)
 
-    def result(self) -> dict[str, Any]:
-        one, two = self.differences, self.echoes
+    def result(self, differences: Mapping[int, list[int]]) -> dict[str, Any]:
+        """`differences`: by sender, receive time less transmit time of each message."""
+        others = {sender: found for sender, found in differences.items() if sender != self.me}
         return {
-            "differences": [[i, j, one.count[i, j], one.total[i, j]] for i, j in one.count],
-            "echoes": [[total, count] for total, count in two.found.values()],
+            "differences": [[sender, self.me, len(found), sum(found)] for sender, found in others.items()],
+            "echoes": [[total, count] for total, count in self.echoes.found.values()],
         }
 
 

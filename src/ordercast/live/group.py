@@ -16,7 +16,7 @@ import os
 import threading
 from array import array
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from heapq import heappop, heappush
 from pathlib import Path
 from types import TracebackType
@@ -358,10 +358,13 @@ class Group:
     async def batches(self) -> AsyncIterator[BatchEvent]:
         """The cheap form: the messages of a frame at a time (see Batch), and views, in their true order."""
         while True:
-            event = await self._next()
-            if event is None:
+            event = self._next()
+            if event is not None:
+                yield event
+            elif self._ended():
                 return
-            yield event
+            else:
+                await self._more()
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """Messages and views, one by one, in the order that all members see."""
@@ -369,16 +372,18 @@ class Group:
             rest = self._rest
             while rest:
                 yield rest.popleft()
-            event = await self._next()
-            if event is None:
-                return
+            event = self._next()
             if type(event) is Batch:
                 rest.extend(event.messages())
-            else:
+            elif event is not None:
                 yield event  # type: ignore[misc]
+            elif self._ended():
+                return
+            else:
+                await self._more()
 
-    async def _next(self) -> BatchEvent | None:
-        """The next frame's messages or the next view; None at the end.  What was given out before counts as read."""
+    def _next(self) -> BatchEvent | None:
+        """The next frame's messages or the next view, if there is one.  What was given out before counts as read."""
         self._check_here("reading")
         node, queue = self._node, self._queue
         assert node is not None
@@ -387,23 +392,31 @@ class Group:
         if self._reading:
             node.consumed(1, self._reading)
             self._reading = 0
-        if self._since >= PAUSE_MESSAGES:
-            self._since = 0
-            await asyncio.sleep(0)
-        while not queue:
-            if self._over:
-                if isinstance(self._end, RunError):
-                    raise self._end
-                return None
-            if self._reader is not None and not self._reader.done():
-                raise UsageError("two tasks read one group: expected one, since each message is given out once")
-            self._reader = Wait()
-            await self._reader
+        if not queue or self._since >= PAUSE_MESSAGES:
+            return None
         event = queue.popleft()
         if type(event) is Batch:
             self._reading = len(event.data) or 1
             self._since += event.count
         return event
+
+    def _ended(self) -> bool:
+        """Whether nothing more will come."""
+        if self._queue or not self._over:
+            return False
+        if isinstance(self._end, RunError):
+            raise self._end
+        return True
+
+    def _more(self) -> Awaitable[None]:
+        """To be awaited: there is something to read, or the event loop has had its turn."""
+        self._since = 0
+        if self._queue:
+            return asyncio.sleep(0)
+        if self._reader is not None and not self._reader.done():
+            raise UsageError("two tasks read one group: expected one, since each message is given out once")
+        self._reader = Wait()
+        return self._reader
 
     def _unread_rest(self) -> Batch:
         """Somebody stopped in the middle of a frame's messages and goes on with batches."""

@@ -65,7 +65,7 @@ class Load:
         self.frames = self.views = 0  # views: since the load began
         self.order = hashlib.blake2b(digest_size=16)
         self.checkpoints: list[str] = []
-        self.latencies: list[int] = []
+        self.latencies: dict[int, list[int]] = {}  # by sender
         self.meter = EchoMeter(group.me)
         table = table_bytes(spec.members)
         self.echoes = spec.rate > 0 and 0 < table <= spec.size - _HEAD.size  # messages have room for the table
@@ -159,11 +159,12 @@ class Load:
                 self.checkpoints.append(self.order.copy().hexdigest())
             self.delivered += count
             if stamps and self.opens <= now < self.closes:
-                if every:
-                    self.latencies += [now - stamp for stamp in stamps]
-                    self._measure(batch.sender, stamps, payloads[0], now)
-                else:
-                    self.latencies.append(now - stamps[0])
+                found = self.latencies.get(batch.sender)
+                if found is None:
+                    found = self.latencies[batch.sender] = []
+                found += [now - stamp for stamp in (stamps if every else stamps[:1])]
+                if self.echoes:
+                    self._echo(batch.sender, stamps[0], payloads[0], now)
             if batch.sender == me:
                 self.outstanding -= count
                 if floods:
@@ -171,12 +172,10 @@ class Load:
             if self.delivered == self.total:
                 self.done.set()
 
-    def _measure(self, sender: int, stamps: list[int], first: bytes | memoryview, now: int) -> None:
-        """For the methods without a common clock."""
-        table = None
-        if self.echoes and _HEAD.unpack_from(first)[1] % ECHO_MESSAGES == 0:
-            table = bytes(first[_HEAD.size :])
-        self.meter.received(sender, stamps, table, now)
+    def _echo(self, sender: int, stamp: int, first: bytes | memoryview, now: int) -> None:
+        """For the method that needs no common clock and goes by single messages."""
+        if _HEAD.unpack_from(first)[1] % ECHO_MESSAGES == 0:
+            self.meter.received(sender, stamp, bytes(first[_HEAD.size :]), now)
 
     def result(self) -> dict[str, Any]:
         while len(self.window) < 2:
@@ -184,7 +183,7 @@ class Load:
         if self.profiler is not None:
             self.profiler.dump_stats(Path(self.spec.profile) / f"member-{self.group.me}.prof")
         (first, user0, system0), (last, user1, system1) = self.window
-        latencies = sorted(self.latencies)
+        latencies = sorted(ns for found in self.latencies.values() for ns in found)
         return {
             "member": self.group.me,
             "msgs": last - first,
@@ -196,7 +195,7 @@ class Load:
             "views": self.views,
             "p50_us": latencies[len(latencies) // 2] / 1e3 if latencies else None,
             "p99_us": latencies[int(len(latencies) * 0.99)] / 1e3 if latencies else None,
-            "skew_free": self.meter.result(),
+            "skew_free": self.meter.result(self.latencies if self.spec.rate else {}),
             "checkpoints": self.checkpoints,
             "order": self.order.hexdigest(),
             "status": self.group.status(),

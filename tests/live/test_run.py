@@ -167,6 +167,12 @@ def test_it_is_told_before_anything_starts_and_carried_out(cli: Cli) -> None:
     assert done.stderr.startswith("ordercast: run: --kill 1@0.2 comes late") and len(done.stderr.splitlines()) == 1
 
 
+def test_delivered_everywhere_means_where_nobody_died(cli: Cli) -> None:
+    words = ("--members", "3", "--messages", "1500", "--rate", "1000", "--kill", "2@0.5", "--verify", "none")
+    told = cli.json("run", *words, "--out", "o")
+    assert told["delivered"] == told["messages"] > 1000
+
+
 @pytest.mark.parametrize("mode", ["multicast", "unicast"])
 def test_bench_prints_its_figures(cli: Cli, mode: str) -> None:
     words = ("--members", "3", "--size", "100", "--senders", "2", "--seconds", "0.5", "--mode", mode)

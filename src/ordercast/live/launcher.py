@@ -138,7 +138,7 @@ class Seat:
         self.child: Child | None = None
         self.incarnation = 0
         self.lives = self.born_ns = 0
-        self.ready = False
+        self.ready = self.crashed = False
         self.view: list[int] | None = None
         self.sent_before = 0  # by earlier lives
         self.sent = self.own = self.delivered = 0
@@ -199,7 +199,7 @@ class Launcher:
             await self._end()
         finally:
             self.log.close()
-        steady = [seat.delivered for seat in self.seats.values() if seat.lives == 1 and seat.ready]
+        steady = [seat.delivered for seat in self.seats.values() if seat.lives == 1 and seat.ready and not seat.crashed]
         return Result(
             run=self.config.group,
             directory=self.directory,
@@ -268,6 +268,7 @@ class Launcher:
 
     def _crashed(self, seat: Seat, words: str) -> None:
         now = _clock()
+        seat.crashed = True
         self.happened.append(words)
         self.log.event(now, now, Kind.CRASH, sender=seat.member, sender_incarnation=seat.incarnation, reason=words)
 

@@ -8,6 +8,7 @@ one that fires before anything is due is simply set again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import time
@@ -68,11 +69,11 @@ class Alarm:
             self._fd = -1
 
     def _readable(self) -> None:
-        try:
-            os.read(self._fd, 8)
-        except BlockingIOError:
-            return  # set to an earlier time after it became readable, and not yet due again
-        self._fire()
+        if self.at is not None and time.monotonic_ns() >= self.at:  # else it was moved after it became readable
+            self._fire()
+        if self.at is None and self._fd >= 0:  # to set it anew has the same effect as to read it
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._fd, 8)
 
     def _fire(self) -> None:
         self.at = None

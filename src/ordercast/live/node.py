@@ -223,7 +223,8 @@ class Node:
         try:
             if self._logs:
                 self._log(kind(now, *args), actions)
-            self._do(now, actions)
+            if actions:
+                self._do(now, actions)
         except Exception as why:  # a trace that cannot be written: what was decided is not, or half, carried out
             self._fail(why)
             return []

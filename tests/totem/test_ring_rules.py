@@ -132,6 +132,22 @@ def test_a_request_served_in_vain_is_left_to_another() -> None:
     assert served == [(2, 1), (3, 1)] and not token.rtr and rings[1].my_aru == 1
 
 
+@pytest.mark.parametrize("more", [0, 40])
+def test_who_serves_in_vain_leaves_the_window_to_another(more: int) -> None:
+    """Member 3's multicasts do not reach 1, which asks for more of 3's frames than the window has room for."""
+    members = (1, 2, 3, 4)
+    rings = {me: Ring(RING, me, members, Limits(7, 7)) for me in members}
+    token, box = Token(RING, 1, 0, 0, 0), outbox(3, 14 + more)
+    for turn in range(4 * (12 + more)):
+        me = turn % 4 + 1
+        visit = rings[me].visit(token, box if me == 3 else outbox(me, 0))
+        for data in visit.new + visit.resent:
+            for other in set(members) - {me, 1 if me == 3 else me}:
+                rings[other].receive(data)
+        token = visit.token
+    assert not token.rtr and rings[1].my_aru == token.seq == 14 + more
+
+
 def test_frames_sent_early_count_at_the_visit_that_ends_it() -> None:
     """One visit that lasts is the same as one that does everything at its end."""
     token = Token(RING, 1, 4, 0, 0, fcc=2, backlog=3)

@@ -16,7 +16,9 @@ Differs from the papers:
   D5  A visit may last: frames numbered `early` leave at once, while the token stays in hand, and count as sent at the
       visit that ends it.
   D6  A frame that I sent again at my last visit and that is asked for once more is left to another: my multicasts may
-      not reach who asks, and its successor would serve every request for ever.
+      not reach who asks, and its successor would serve every request for ever.  If that is so of all that I sent again,
+      I send nothing at this visit: else, with more requests than the window has room for, mine would fill it at every
+      rotation and nobody else could serve them.
 """
 
 from __future__ import annotations
@@ -163,12 +165,13 @@ class Ring:
         my_backlog = source.waiting() + self.ahead
         window = limits.window_size
         allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
-        resent, rest = self._resend(token.rtr, allowed)
+        in_vain = self._in_vain(token.rtr)
+        resent, rest = self._resend(token.rtr, 0 if in_vain else allowed)
         if token.room is not None and exchange is None and token.room < window:
             allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
         if self.stamps:
             self.clock = max(self.clock, token.timestamp + 1)
-        ahead, n = self.ahead, self._least(allowed - len(resent), seq_in)
+        ahead, n = self.ahead, 0 if in_vain else self._least(allowed - len(resent), seq_in)
         new = self._number(source, n, seq_in + ahead)
         seq = seq_in + ahead + len(new)
         sent = len(resent) + ahead + len(new)
@@ -201,6 +204,10 @@ class Ring:
                 exchange is not None and exchange.flag(token.retrans_flg), stamp,
             ),
         )  # fmt: skip
+
+    def _in_vain(self, rtr: tuple[int, ...]) -> bool:
+        """D6: all that I sent again at my last visit is asked for once more."""
+        return bool(self.again) and len(self.members) > 2 and self.again.issubset(rtr)
 
     def _resend(self, rtr: tuple[int, ...], allowed: int) -> tuple[list[Held], list[int]]:
         """Step 3: what I hold of the requests, up to the allowance; and the rest."""

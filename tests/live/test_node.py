@@ -202,7 +202,9 @@ def test_everybody_hears_each_packet_once(unicast: bool, hears_self: bool, datag
             assert len([e for e in place.events[me] if type(e) is Delivered]) == len(expected)
         assert place.nodes[2].nets[0].lost == 0
         if not hears_self:
-            assert place.heard(1) == [] and place.nodes[1].drops.total() == place.nodes[1].drops["own"]
+            assert (
+                place.heard(1) == [] and place.nodes[1].incoming.drops.total() == place.nodes[1].incoming.drops["own"]
+            )
 
     play(place, work())
 
@@ -294,18 +296,22 @@ def test_bad_datagrams_are_counted_and_change_nothing() -> None:
         good = datagram(body=node.codec.encode(Said(b"y" * 30)))
         junk = [rng.randbytes(rng.randrange(1, 300)) for _ in range(200)]
         raw(place, 1, *junk)
-        await until(lambda: node.drops.total() == sum(map(len, bad.values())) + len(junk))
+        await until(lambda: node.incoming.drops.total() == sum(map(len, bad.values())) + len(junk))
         for reason, datagrams in bad.items():
-            assert node.drops[reason] >= len(datagrams), reason
+            assert node.incoming.drops[reason] >= len(datagrams), reason
         assert place.heard(1) == []
         flips = [bytearray(good) for _ in range(300)]
         for k, flipped in enumerate(flips):
             flipped[rng.randrange(32)] ^= 1 << k % 8
         raw(place, 1, *map(bytes, flips), good)
-        await until(lambda: node.drops.total() + node.received >= sum(map(len, bad.values())) + len(junk) + 301)
+        await until(
+            lambda: (
+                node.incoming.drops.total() + node.incoming.datagrams >= sum(map(len, bad.values())) + len(junk) + 301
+            )
+        )
         assert node.running and not place.failures
         raw(place, 1, datagram(life=2**62), datagram(life=2**62 - 1))
-        await until(lambda: node.drops["earlier incarnation"] >= 2)
+        await until(lambda: node.incoming.drops["earlier incarnation"] >= 2)
         place.start(2).submit(Submission([b"still here"]))
         await until(lambda: b"still here" in place.heard(1))
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from array import array
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from heapq import heappop, heappush
 from pathlib import Path
 from types import TracebackType
@@ -31,13 +30,10 @@ from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.live import build
 from ordercast.live.calls import refusal, service_of, to_bytes
 from ordercast.live.node import Node
-from ordercast.live.wait import Wait
+from ordercast.live.reading import BatchEvent, Reading
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-PAUSE_MESSAGES = 256  # an iterator lets the event loop run at least once per so many messages
-
 GroupEvent = Message | View | GroupView
-BatchEvent = Batch | View | GroupView
 
 
 class Receipt(Struct, frozen=True):
@@ -61,11 +57,7 @@ class Group:
         self.config, self.me = config, me
         self._folder, self._trace = folder, trace
         self._node: Node | None = None
-        self._queue: deque[BatchEvent] = deque()
-        self._reader: Wait | None = None  # an iterator waits for the queue
-        self._rest: deque[Message] = deque()  # of the frame that is being read message by message
-        self._reading = 0  # bytes of the frame last given out
-        self._since = 0  # messages given out since the event loop last ran
+        self._reading = Reading()
         self._room: deque[asyncio.Future[None]] = deque()  # senders wait for room
         self._own = 0  # last own message delivered here
         self._deliveries: list[tuple[int, int, asyncio.Future[None]]] = []  # heap: wait for own message so-and-so
@@ -314,7 +306,7 @@ class Group:
 
     def _take(self, events: list[Event]) -> None:
         """What went up in one cycle of the node."""
-        queue, me = self._queue, self.me
+        queue, me = self._reading.queue, self.me
         for event in events:
             kind = type(event)
             if kind is Delivered:
@@ -346,8 +338,7 @@ class Group:
                 waiter.set_result(None)
 
     def _wake_reader(self) -> None:
-        if self._reader is not None and not self._reader.done():
-            self._reader.wake(self._node is not None and self._node.own_turn)
+        self._reading.wake(self._node is not None and self._node.own_turn)
 
     def _wake_senders(self) -> None:
         while self._room:
@@ -364,12 +355,12 @@ class Group:
             elif self._ended():
                 return
             else:
-                await self._more()
+                await self._reading.more()
 
     async def __aiter__(self) -> AsyncIterator[GroupEvent]:
         """Messages and views, one by one, in the order that all members see."""
         while True:
-            rest = self._rest
+            rest = self._reading.rest
             while rest:
                 yield rest.popleft()
             event = self._next()
@@ -380,54 +371,21 @@ class Group:
             elif self._ended():
                 return
             else:
-                await self._more()
+                await self._reading.more()
 
     def _next(self) -> BatchEvent | None:
         """The next frame's messages or the next view, if there is one.  What was given out before counts as read."""
         self._check_here("reading")
-        node, queue = self._node, self._queue
-        assert node is not None
-        if self._rest:
-            return self._unread_rest()
-        if self._reading:
-            node.consumed(1, self._reading)
-            self._reading = 0
-        if not queue or self._since >= PAUSE_MESSAGES:
-            return None
-        event = queue.popleft()
-        if type(event) is Batch:
-            self._reading = len(event.data) or 1
-            self._since += event.count
-        return event
+        assert self._node is not None
+        return self._reading.next(self._node.consumed)
 
     def _ended(self) -> bool:
         """Whether nothing more will come."""
-        if self._queue or not self._over:
+        if self._reading.queue or not self._over:
             return False
         if isinstance(self._end, RunError):
             raise self._end
         return True
-
-    def _more(self) -> Awaitable[None]:
-        """To be awaited: there is something to read, or the event loop has had its turn."""
-        self._since = 0
-        if self._queue:
-            return asyncio.sleep(0)
-        if self._reader is not None and not self._reader.done():
-            raise UsageError("two tasks read one group: expected one, since each message is given out once")
-        self._reader = Wait()
-        return self._reader
-
-    def _unread_rest(self) -> Batch:
-        """Somebody stopped in the middle of a frame's messages and goes on with batches."""
-        rest = list(self._rest)
-        self._rest.clear()
-        first, payloads = rest[0], [message.data for message in rest]
-        lengths = array("I", map(len, payloads)).tobytes()
-        data = b"".join(payloads)
-        return Batch(
-            first.sender, first.incarnation, first.counter, len(rest), first.service, lengths, data, first.groups
-        )
 
     # ------------------------------------------------------------------------------------------------------- status
 

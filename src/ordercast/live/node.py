@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -37,7 +35,8 @@ from ordercast.contract import (
 from ordercast.errors import WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live.alarm import Alarm
-from ordercast.live.lives import PREFIX_BYTES, Lives
+from ordercast.live.incoming import Bytes, Incoming
+from ordercast.live.lives import Lives
 from ordercast.live.outgoing import Outgoing
 from ordercast.live.sockets import Net, NetPlan, One, Several
 from ordercast.live.storage import Storage
@@ -48,16 +47,12 @@ from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level, Traffic
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
 from ordercast.wire.codec import Codec
-from ordercast.wire.header import HEADER_BYTES
-from ordercast.wire.train import MARK, Station, whole
 
 REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
 UNREAD_BYTES_MAX = 64 * 2**20
 
-Bytes = bytes | memoryview
 Reader = tuple[NetId, Net, One, Several]
-_counter = struct.Struct("<Q")
 _clock = time.monotonic_ns
 
 
@@ -83,14 +78,12 @@ class Node:
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
-        self.drops: Counter[str] = Counter()  # datagrams not used, by reason
-        self.received = self.received_bytes = 0  # datagrams used
         self.delivered_bytes = 0
         self.view: View | None = None
         self.running = False
         self.started_ns = 0
         self._lives = Lives(identity, info.hears_self)
-        self._station = Station(2 * len(identity.members))
+        self.incoming = Incoming(self.codec, self._lives, 2 * len(identity.members), self._receive, self._dropped)
         self._outgoing = Outgoing(self._lives.prefix, datagram_bytes)
         self._timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
@@ -112,7 +105,7 @@ class Node:
                 net.close()
             raise
         self._readers: list[Reader] = [
-            (n, net, partial(self._datagram, n), partial(self._datagrams, n)) for n, net in self.nets.items()
+            (n, net, partial(self.incoming.one, n), partial(self.incoming.several, n)) for n, net in self.nets.items()
         ]
 
     # --------------------------------------------------------------------------------------------------- life cycle
@@ -247,55 +240,9 @@ class Node:
             if self.running and net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
                 self._input(record.Drained, self.stack.drained, number)
 
-    def _datagram(self, number: NetId, datagram: memoryview, drops: int) -> None:
-        """One datagram: check its header, put trains together, decode its packet, hand it to the stack."""
+    def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         if not self.running:
             return
-        now = _clock()
-        try:
-            prefix = bytes(datagram[:PREFIX_BYTES])
-            known = self._lives.known.get(prefix)
-            peer = self._lives.stranger(datagram) if known is None else known
-            body: Bytes = datagram[HEADER_BYTES:]
-            if not body:
-                raise WireError("short")
-            if body[0] == MARK:
-                packet = self._station.take(prefix, _counter.unpack_from(datagram, PREFIX_BYTES)[0], body)
-                if packet is None:
-                    return
-                body = packet
-            decoded = self.codec.decode(body)
-        except WireError as why:
-            self._dropped(now, why)
-            return
-        if known is None:
-            self._lives.remember(prefix, peer)
-        self.received += 1
-        self.received_bytes += len(body) + HEADER_BYTES
-        self._receive(now, number, peer, decoded, drops, body)
-
-    def _datagrams(self, number: NetId, datagrams: memoryview, segment: int, drops: int) -> None:
-        """Datagrams that the kernel joined: all of one size but the last.  Mostly they are one train."""
-        data = bytes(datagrams)
-        packet = whole(data, segment, PREFIX_BYTES)
-        peer = None if packet is None else self._lives.known.get(data[:PREFIX_BYTES])
-        if packet is None or peer is None:
-            view = memoryview(data)
-            for start in range(0, len(data), segment):
-                self._datagram(number, view[start : start + segment], drops)
-                drops = 0
-            return
-        now = _clock()
-        try:
-            decoded = self.codec.decode(packet)
-        except WireError as why:
-            self._dropped(now, why)
-            return
-        self.received += -(-len(data) // segment)
-        self.received_bytes += len(data)
-        self._receive(now, number, peer, decoded, drops, packet)
-
-    def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         try:
             actions = self.stack.receive(now, number, peer, packet, drops)
         except Exception as why:
@@ -311,7 +258,6 @@ class Node:
             self._fail(why)
 
     def _dropped(self, now: Nanoseconds, why: WireError) -> None:
-        self.drops[why.reason] += 1
         if self.recorder is not None and why.reason != "own":
             try:
                 self.recorder.event(now, now, Kind.DROP, detail={"reason": why.reason, "what": str(why)[:200]})
@@ -413,13 +359,19 @@ class Node:
         traffic = Traffic(
             transmitted=sum(counts["datagrams"] for counts in sent),
             transmitted_bytes=sum(counts["bytes"] for counts in sent),
-            received=self.received,
-            received_bytes=self.received_bytes,
+            received=self.incoming.datagrams,
+            received_bytes=self.incoming.bytes,
             delivered_bytes=self.delivered_bytes,
         )
         waits = {name: layer["waits"] for name, layer in self.stack.status().items() if layer.get("waits")}
         recorder.event(
-            now, now, Kind.END, queues=self.stack.queues(), waits=waits, drops=dict(self.drops), traffic=asdict(traffic)
+            now,
+            now,
+            Kind.END,
+            queues=self.stack.queues(),
+            waits=waits,
+            drops=dict(self.incoming.drops),
+            traffic=asdict(traffic),
         )
         recorder.close()
 
@@ -449,12 +401,12 @@ class Node:
                 **self.stack.queues(),
             },
             "datagrams": {
-                "received": self.received,
+                "received": self.incoming.datagrams,
                 "sent": sum(net.sent["datagrams"] for net in self.nets.values()),
                 "lost_here": sum(net.lost for net in self.nets.values()),
-                "trains_lost": self._station.lost,
+                "trains_lost": self.incoming.station.lost,
             },
-            "drops": dict(sorted(self.drops.items())),
+            "drops": dict(sorted(self.incoming.drops.items())),
             "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
             "layers": layers,
         }

@@ -289,12 +289,13 @@ class Framing(Layer):
             return "service"
         if not submission.payloads:
             return "empty"
-        names, frame = names_bytes(submission.groups) if submission.groups else 0, self.outbox.frame_bytes
-        if 2 * names > frame:
-            return "groups"
-        limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES))
-        if max(map(len, submission.payloads)) > limit:
-            return "too large"
+        largest, frame = max(map(len, submission.payloads)), self.outbox.frame_bytes
+        if submission.groups or largest + LENGTH_BYTES > frame:
+            names = names_bytes(submission.groups)
+            if 2 * names > frame:
+                return "groups"
+            if largest > min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES)):
+                return "too large"
         if not self.in_view:
             self._refused = True
             return "no view"

@@ -133,7 +133,10 @@ class Frame(Struct, frozen=True, array_like=True, gc=False):
     def check(self) -> None:
         """Raise WireError if table, count and bytes do not fit each other; for frames that came over a network."""
         if self.parts == 1:
-            if len(self.lengths) != 4 * self.count or sum(array("I", self.lengths)) != len(self.data):
+            if self.count == 1:
+                if self.lengths != len(self.data).to_bytes(4, "little"):
+                    raise WireError("frame", "lengths")
+            elif len(self.lengths) != 4 * self.count or sum(array("I", self.lengths)) != len(self.data):
                 raise WireError("frame", "lengths")
         elif self.lengths or self.count != 1 or self.part >= self.parts:
             raise WireError("frame", "fragment")

@@ -1,7 +1,8 @@
 """Child processes that speak JSON lines: started together, watched, ended for certain.
 
 Each child gets commands on its standard input (one JSON object per line) and tells what happens on its standard output.
-Children are in sessions of their own, so that Ctrl-C at a terminal reaches only the starter, which stops them in order.
+Children are in process groups of their own, so that Ctrl-C at a terminal reaches only the starter, which stops them in
+order; not in sessions, among which the scheduler shares time out first, whatever priority and slice a child asks for.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Fleet:
             process = await asyncio.create_subprocess_exec(
                 *enter, sys.executable, *arguments,
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
-                env=lifeline.environment(), start_new_session=True, limit=LINE_BYTES_MAX,
+                env=lifeline.environment(), process_group=0, limit=LINE_BYTES_MAX,
             )  # fmt: skip
         child = Child(f"member {member}", member, process, log, said)
         self.children.append(child)

@@ -36,6 +36,10 @@ from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submis
 GroupEvent = Message | View | GroupView
 
 
+_forks = [0]  # how many forks this process is away from the first
+os.register_at_fork(after_in_child=lambda: _forks.__setitem__(0, _forks[0] + 1))
+
+
 class Receipt(Struct, frozen=True):
     """What is known of a message that was accepted: its id, and that it is queued here to be ordered.
 
@@ -67,7 +71,7 @@ class Group:
         self._gone: asyncio.Future[None] | None = None  # done when Left came
         self._end: BaseException | None = None  # why nothing more can be sent
         self._over = False  # nothing more will come up
-        self._thread = self._process = 0
+        self._thread = self._forks = 0
 
     # --------------------------------------------------------------------------------------------- joining, leaving
 
@@ -84,7 +88,7 @@ class Group:
                 f"member {self.me} has already joined {self.config.group}: make a new group object instead"
             )
         loop = asyncio.get_running_loop()
-        self._thread, self._process = threading.get_ident(), os.getpid()
+        self._thread, self._forks = threading.get_ident(), _forks[0]
         self._in_view, self._gone = loop.create_future(), loop.create_future()
         self._node = build.make_node(
             self.config, self.me, self._take, self._failed, folder=self._folder, trace=self._trace
@@ -255,7 +259,7 @@ class Group:
         """This loop, this thread, this process, and still open."""
         if self._node is None:
             raise self._end or NotInView(f"{what}: the group was not joined yet: use `async with ordercast.join(...)`")
-        if os.getpid() != self._process:
+        if _forks[0] != self._forks:
             raise Closed(f"{what}: this process was forked from the member's; only the original one may use the group")
         if threading.get_ident() != self._thread:
             raise UsageError(f"{what}: called from another thread: use asyncio.run_coroutine_threadsafe with its loop")

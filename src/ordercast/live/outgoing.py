@@ -38,7 +38,7 @@ class Outgoing:
 
     def to_all(self, net: Net, packet: Packet) -> None:
         """Add a datagram to those that leave together; send what cannot wait."""
-        if self._net is not net:
+        if self._net is not net and self._net is not None:
             self.flush()
         out = self._out
         start = len(out)

@@ -220,11 +220,13 @@ class Net:
         count = -(-size // segment)
         self.sent["datagrams"] += count * len(to)
         self.sent["bytes"] += size * len(to)
+        if count == 1:
+            for address in to:
+                self._send(datagrams, address)
+            return
         most = max(1, min(JOINED_MAX, JOINED_BYTES_MAX // segment)) * segment
         for address in to:
-            if count == 1:
-                self._send(datagrams, address)
-            elif size <= most:
+            if size <= most:
                 self._send_joined(datagrams, segment, address)
             else:
                 with memoryview(datagrams) as view:

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-EXTRAS=sweep,spark,spark-connect,plots
+EXTRAS=sweep,spark,spark-connect,plots,fast
 LOG=.venv/setup.log
 MARK=.venv/.ready
 

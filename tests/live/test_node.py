@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from ordercast.contract import (
     Up,
 )
 from ordercast.errors import RunError, UsageError, WireError
+from ordercast.live import tuning
 from ordercast.live.bench import free_ports
 from ordercast.live.node import Node
 from ordercast.live.sockets import Net, NetPlan
@@ -165,14 +167,14 @@ async def until(what: Any) -> None:
         await asyncio.sleep(0.005)
 
 
-def play(place: Place, work: Any) -> None:
+def play(place: Place, work: Any, run: Callable[[Any], None] = asyncio.run) -> None:
     async def bounded() -> None:
         try:
             await asyncio.wait_for(work, WAIT_SECONDS)
         finally:
             place.stop()
 
-    asyncio.run(bounded())
+    run(bounded())
 
 
 def raw(place: Place, to: int, *datagrams: bytes) -> None:
@@ -396,7 +398,9 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     play(place, work())
 
 
-def test_a_dead_port_is_reported_and_costs_no_datagram() -> None:
+@pytest.mark.parametrize("run", [asyncio.run, tuning.run])
+def test_a_dead_port_is_reported_and_costs_no_datagram(run: Callable[[Any], None]) -> None:
+    """On uvloop, too, which stops to watch a socket that has an error to tell."""
     place = Place(3)
 
     async def work() -> None:
@@ -413,7 +417,7 @@ def test_a_dead_port_is_reported_and_costs_no_datagram() -> None:
         node.submit(Submission([b"all"]))
         await until(lambda: b"all" in place.heard(2))
 
-    play(place, work())
+    play(place, work(), run)
 
 
 def test_a_fault_of_ours_stops_the_member_and_is_told() -> None:

@@ -242,6 +242,6 @@ if __name__ == "__main__":
     tuning.keep_memory()
     tuning.short_turns()
     try:
-        asyncio.run(main(msgspec.json.decode(sys.argv[1], type=Spec)))
+        tuning.run(main(msgspec.json.decode(sys.argv[1], type=Spec)))
     except OrdercastError as why:
         sys.exit(f"ordercast: {why}")

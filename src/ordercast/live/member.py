@@ -292,4 +292,4 @@ def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:
     async def run() -> int:
         return await Process(config, me, work).run()
 
-    return asyncio.run(run())
+    return tuning.run(run())

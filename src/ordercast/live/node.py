@@ -9,6 +9,7 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -104,6 +105,10 @@ class Node:
             for net in self.nets.values():
                 net.close()
             raise
+        # Sockets are watched by a poll of our own, and the event loop watches that: there are loops (uvloop) that give
+        # a socket up when it has an error to tell, such as a dead port's answer.
+        self._poll = select.epoll()
+        self._sources: dict[int, tuple[Reader, socket.socket]] = {}
         self._readers: list[Reader] = [
             (n, net, partial(self.incoming.one, n), partial(self.incoming.several, n)) for n, net in self.nets.items()
         ]
@@ -117,7 +122,9 @@ class Node:
         self.started_ns = _clock()
         for reader in self._readers:
             for sock in reader[1].sockets:
-                self._loop.add_reader(sock.fileno(), self._readable, reader, sock)
+                self._sources[sock.fileno()] = (reader, sock)
+                self._poll.register(sock, select.EPOLLIN)
+        self._loop.add_reader(self._poll.fileno(), self._readable)
         self._input(record.Started, self.stack.start, self.identity, dict(stored))
         self._tell_room()
         self._hand_over()
@@ -127,10 +134,10 @@ class Node:
         if not self.running:
             return
         self.running = False
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._poll.fileno())
+        self._poll.close()
         for net in self.nets.values():
-            for sock in net.sockets:
-                if not self._loop.is_closed():
-                    self._loop.remove_reader(sock.fileno())
             net.close()
         self._alarm.close()
 
@@ -227,12 +234,15 @@ class Node:
         if self._logs and self.recorder is not None:
             self.recorder.input(entry, actions)
 
-    def _readable(self, reader: Reader, upto: socket.socket) -> None:
-        number, net, one, several = reader
-        if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
-            net.read_errors(upto)
-        elif self.running:
-            self._input(record.Drained, self.stack.drained, number)
+    def _readable(self) -> None:
+        for source, _ in self._poll.poll(0):
+            (number, net, one, several), upto = self._sources[source]
+            if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
+                net.read_errors(upto)
+            elif self.running:
+                self._input(record.Drained, self.stack.drained, number)
+            if not self.running:
+                break
         self._hand_over(own_turn=True)
 
     def _read_all(self) -> None:

@@ -9,10 +9,16 @@ An application that uses the library keeps its own settings; it may call these f
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ctypes
 import gc
 import os
 import struct
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # of mallopt
 _KEPT_BYTES = 256 * 2**20
@@ -50,3 +56,12 @@ def short_turns() -> None:
     nice = os.getpriority(os.PRIO_PROCESS, 0)
     attributes = _SCHED_ATTR.pack(_SCHED_ATTR.size, _SCHED_OTHER, 0, nice, 0, _SLICE_NS, 0, 0)
     ctypes.CDLL(None).syscall(call, 0, attributes, 0)
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """As asyncio.run, on uvloop where it is installed: it costs less for each time a member is woken."""
+    factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    with contextlib.suppress(ImportError):  # the extra `fast` is not installed
+        from uvloop import new_event_loop as factory
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)

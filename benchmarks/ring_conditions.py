@@ -217,7 +217,8 @@ def plot(kinds: dict[str, list[dict[str, Any]]], path: Path) -> None:
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
+        axes.set_ylim(top=axes.get_ylim()[1] * 8)  # room for the legend
+        axes.legend(fontsize=8, loc="upper left", ncols=2 if axes is right else 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 

@@ -17,9 +17,9 @@ import time
 from typing import Any
 
 from ordercast.contract import ALL, Action, Layer, Packet, SetTimer, Transmit
-from ordercast.live.bench import free_ports
+from ordercast.lab.bench import free_ports
 from ordercast.live.node import Node
-from ordercast.live.sockets import NetPlan
+from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import chain
@@ -71,7 +71,7 @@ async def member(me: int, addresses: dict[int, tuple[str, int]], port: int, aske
 
     node = Node(
         info, chain(core), Identity(me, 1, tuple(addresses), "cost"),
-        {0: NetPlan(me, addresses, ("239.192.74.9", port))}, Storage(None, me),
+        {0: NetAddresses(me, addresses, ("239.192.74.9", port))}, Storage(None, me),
         on_events=lambda events: None, on_failure=failed,
     )  # fmt: skip
     node.start({})

@@ -29,7 +29,7 @@ from here import here
 
 import ordercast
 from ordercast.errors import OrdercastError
-from ordercast.live.bench import Plan, bench, free_ports
+from ordercast.lab.bench import BenchPlan, bench, free_ports
 from ordercast.sim.scenario import Clocks, Cost, Hosts, Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
@@ -56,9 +56,9 @@ print(json.dumps({"p50_us": round(late[len(late) // 2]), "p99_us": round(late[le
 
 
 def idle(seconds: float) -> dict[str, Any]:
-    nothing = bench(Plan(size=100, senders=1, rate=0.01, seconds=seconds / 3))
+    nothing = bench(BenchPlan(size=100, senders=1, rate=0.01, seconds=seconds / 3))
     beside = subprocess.Popen([sys.executable, "-c", LATENESS, str(seconds)], stdout=subprocess.PIPE)
-    figures = pick(bench(Plan(size=100, senders=MEMBERS, rate=4.0, seconds=seconds)))
+    figures = pick(bench(BenchPlan(size=100, senders=MEMBERS, rate=4.0, seconds=seconds)))
     lateness = json.loads(beside.communicate()[0])
     return figures | {"cpu_percent_without_messages": nothing["cpu_percent"], "lateness_of_a_sleep": lateness}
 
@@ -66,7 +66,7 @@ def idle(seconds: float) -> dict[str, Any]:
 def hog(seconds: float) -> dict[str, Any]:
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
-        return pick(bench(Plan(size=1000, senders=MEMBERS, seconds=seconds))) | {"hogs": len(hogs)}
+        return pick(bench(BenchPlan(size=1000, senders=MEMBERS, seconds=seconds))) | {"hogs": len(hogs)}
     finally:
         for process in hogs:
             process.kill()
@@ -78,8 +78,8 @@ def growth(seconds: float) -> dict[str, Any]:
     live: list[dict[str, Any]] = []
     for members in SIZES:
         try:
-            flood = pick(bench(Plan(members=members, size=1000, senders=members, seconds=seconds / 10, ahead=256)))
-            calm = bench(Plan(members=members, size=1000, senders=1, rate=500.0, seconds=seconds / 10))
+            flood = pick(bench(BenchPlan(members=members, size=1000, senders=members, seconds=seconds / 10, ahead=256)))
+            calm = bench(BenchPlan(members=members, size=1000, senders=1, rate=500.0, seconds=seconds / 10))
             row = {**flood, "p50_us": calm["p50_us"], "p99_us": calm["p99_us"]}
         except OrdercastError as why:
             row = {"error": str(why)}

@@ -43,7 +43,7 @@ class Member(Struct, frozen=True):
     port: int
 
 
-class Net(Struct, frozen=True):
+class NetConfig(Struct, frozen=True):
     mode: str = "multicast"
     address: str = MULTICAST_ADDRESS  # the multicast group; not used in unicast mode
     port: int = PORT  # of the multicast group, and of members whose address names none
@@ -65,7 +65,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     timeout_ms: int
     datagram_bytes: int
     packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
-    net: Net = Net()
+    net: NetConfig = NetConfig()
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = PARTITION
@@ -267,7 +267,7 @@ def _members(table: Table, port: int) -> tuple[Member, ...]:
     return tuple(sorted((m for m in found if m.id and m.address), key=lambda m: m.id))
 
 
-def _net(table: Table, port: int, loopback: bool) -> Net:
+def _net(table: Table, port: int, loopback: bool) -> NetConfig:
     mode = table.take("mode", word(*MODES), "multicast")
     address = table.take("address", _multicast, MULTICAST_ADDRESS)
     interface = table.take("interface", _interface, "127.0.0.1" if loopback else "")
@@ -276,7 +276,7 @@ def _net(table: Table, port: int, loopback: bool) -> Net:
     if mode == "multicast" and not loopback and "interface" not in table.data:
         table.fault("interface", "is missing: expected the name or address of the interface multicasts leave by")
     table.finish()
-    return Net(mode, address, port, interface)
+    return NetConfig(mode, address, port, interface)
 
 
 def _options(table: Table, protocol: str | None) -> Any:
@@ -311,7 +311,7 @@ def _plain(why: Exception) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _insecure(table: Table, members: tuple[Member, ...], net: Net, loopback: bool) -> None:
+def _insecure(table: Table, members: tuple[Member, ...], net: NetConfig, loopback: bool) -> None:
     given = table.take("insecure", boolean, False)
     if not given and isinstance(table.data.get("insecure", False), bool):
         table.fault("insecure", "datagrams are not sealed yet: expected insecure = true, on loopback or in a namespace")

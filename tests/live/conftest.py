@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ordercast.live.bench import free_ports
+from ordercast.lab.bench import free_ports
 
 ROOT = Path(__file__).parents[2]
 WAIT_SECONDS = 120.0  # generous: two busy cores

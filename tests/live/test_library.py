@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ordercast
-from ordercast.live.bench import free_ports
+from ordercast.lab.bench import free_ports
 
 from .conftest import WAIT_SECONDS, environment
 

@@ -30,10 +30,10 @@ from ordercast.contract import (
     Up,
 )
 from ordercast.errors import RunError, UsageError, WireError
+from ordercast.lab.bench import free_ports
 from ordercast.live import tuning
-from ordercast.live.bench import free_ports
 from ordercast.live.node import Node
-from ordercast.live.sockets import Net, NetPlan
+from ordercast.live.sockets import NetAddresses, NetSockets
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import chain
@@ -135,7 +135,7 @@ class Place:
     def start(self, me: int) -> Node:
         self.incarnation += 1
         identity = Identity(me, self.incarnation, tuple(self.addresses), self.name)
-        plan = NetPlan(me, self.addresses, self.group, hears_self=self.hears_self)
+        plan = NetAddresses(me, self.addresses, self.group, hears_self=self.hears_self)
         events = self.events.setdefault(me, [])
         storage = Storage(self.folder / f"member-{me}" if self.folder else None, me)
         made = info(self.hears_self)
@@ -494,8 +494,8 @@ def test_a_host_that_cannot_be_reached_costs_the_others_nothing() -> None:
     """The kernel reports it at the next call of the socket, whatever that is about."""
     one, two = (("127.0.0.1", port) for port in free_ports(2))
     got: list[bytes] = []
-    net = Net(NetPlan(1, {1: one, 2: two}), b"", lambda member: None)
-    peer = Net(NetPlan(2, {1: one, 2: two}), b"", lambda member: None)
+    net = NetSockets(NetAddresses(1, {1: one, 2: two}), b"", lambda member: None)
+    peer = NetSockets(NetAddresses(2, {1: one, 2: two}), b"", lambda member: None)
     real, far = net._unicast, errno.EHOSTUNREACH
     try:
         net._unicast = Answering(real, far)  # type: ignore[assignment]
@@ -517,7 +517,7 @@ def test_a_host_that_cannot_be_reached_costs_the_others_nothing() -> None:
 
 def test_trains_of_the_largest_datagrams_leave_one_by_one() -> None:
     one, two = (("127.0.0.1", port) for port in free_ports(2))
-    net = Net(NetPlan(1, {1: one, 2: two}), b"", lambda member: None)
+    net = NetSockets(NetAddresses(1, {1: one, 2: two}), b"", lambda member: None)
     try:
         net.send(bytes(65_507 + 300), 65_507, (one,))
         assert net.read(net._unicast, lambda data, drops: None, lambda data, size, drops: None, 10) == 2

@@ -12,7 +12,7 @@ import pytest
 
 from ordercast.cli.run import late
 from ordercast.errors import TraceError
-from ordercast.live.launcher import Fault, Plan
+from ordercast.lab.launcher import Fault, RunPlan
 from ordercast.trace.load import load
 from ordercast.trace.rows import SUFFIX, RowReader
 from ordercast.trace.schema import Kind
@@ -157,7 +157,7 @@ def test_what_cannot_be_run_is_told_in_one_sentence(cli: Cli, words: tuple[str, 
 def test_a_fault_after_the_load_is_told(
     messages: int, rate: float, faults: list[tuple[str, int, float]], said: str
 ) -> None:
-    told = late(Plan(protocol="totem", messages=messages, rate=rate, faults=tuple(Fault(*f) for f in faults)))
+    told = late(RunPlan(protocol="totem", messages=messages, rate=rate, faults=tuple(Fault(*f) for f in faults)))
     assert told.startswith(said) and bool(told) == bool(said)
 
 

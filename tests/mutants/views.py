@@ -12,7 +12,7 @@ from ordercast.membership import Committed
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.packets import Data, Token
-from ordercast.protocols.totem.recovery import Exchange, Plan
+from ordercast.protocols.totem.recovery import Exchange, RecoveryPlan
 from ordercast.protocols.totem.ring import Ring
 from ordercast.protocols.totem.rings import Rings
 from ordercast.stack import Stack
@@ -24,7 +24,7 @@ AREA = "membership"
 class Replanned(Rings):
     """The plan of a recovery, changed."""
 
-    def plan(self, plan: Plan, committed: Committed) -> Plan:
+    def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
         return plan
 
     def begin(self, committed: Committed) -> Note:
@@ -39,7 +39,7 @@ class Replanned(Rings):
 @mutant("views_flush_skipped", "totem", AREA, "old frames are not exchanged before the new view")
 def views_flush_skipped(setup: Setup) -> Stack:
     class Skips(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, rebroadcast=())
 
     return totem(setup, rings=Skips)
@@ -48,7 +48,7 @@ def views_flush_skipped(setup: Setup) -> Stack:
 @mutant("views_all_are_transitional", "totem", AREA, "the transitional set is everybody in the new view")
 def views_all_are_transitional(setup: Setup) -> Stack:
     class Everybody(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, transitional=committed.members)
 
     return totem(setup, rings=Everybody)
@@ -57,7 +57,7 @@ def views_all_are_transitional(setup: Setup) -> Stack:
 @mutant("views_all_known_safe", "totem", AREA, "what was not known to be safe goes up as if it were")
 def views_all_known_safe(setup: Setup) -> Stack:
     class Careless(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, high_ring_safe=2**62)
 
     return totem(setup, rings=Careless)
@@ -100,7 +100,7 @@ def views_exchange_not_voided(setup: Setup) -> Stack:
 @mutant("views_first_missing_not_exchanged", "totem", AREA, "the first of the frames that somebody lacks is not sent")
 def views_first_missing_not_exchanged(setup: Setup) -> Stack:
     class Short(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, rebroadcast=plan.rebroadcast[1:])
 
     return totem(setup, rings=Short)
@@ -109,7 +109,7 @@ def views_first_missing_not_exchanged(setup: Setup) -> Stack:
 @mutant("views_known_safe_forgotten", "totem", AREA, "what others had delivered as safe does not count in recovery")
 def views_known_safe_forgotten(setup: Setup) -> Stack:
     class Forgets(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, high_ring_delivered=0, high_ring_safe=0)
 
     return totem(setup, rings=Forgets)
@@ -118,7 +118,7 @@ def views_known_safe_forgotten(setup: Setup) -> Stack:
 @mutant("views_nobody_is_transitional", "totem", AREA, "a transitional set names nobody but its owner")
 def views_nobody_is_transitional(setup: Setup) -> Stack:
     class Lonely(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, transitional=(self.me,))
 
     return totem(setup, rings=Lonely)
@@ -168,7 +168,7 @@ def views_nothing_after_a_hole(setup: Setup) -> Stack:
 )  # fmt: skip
 def views_discarded_delivered(setup: Setup) -> Stack:
     class Obliged(Replanned):
-        def plan(self, plan: Plan, committed: Committed) -> Plan:
+        def plan(self, plan: RecoveryPlan, committed: Committed) -> RecoveryPlan:
             return replace(plan, obligation=tuple(range(1, 65)))
 
     return totem(setup, rings=Obliged)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ordercast.lab.latency import Differences, Echoes
 from ordercast.pipeline import numbers
-from ordercast.protocols.totem.latency import Differences, Echoes
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Load, Net, Scenario
 from ordercast.sim.world import run

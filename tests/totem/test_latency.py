@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from ordercast.live.echo import EchoMeter, summary
-from ordercast.protocols.totem.latency import Differences, Echoes
+from ordercast.lab.echo import EchoMeter, summary
+from ordercast.lab.latency import Differences, Echoes
 
 MEAN_NS = 500_000
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
 
 from ordercast import config, interfaces, registry, toml_input
-from ordercast.config import GroupConfig, Member, Net, TraceConfig, dump, load, make
+from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig, dump, load, make
 from ordercast.errors import ConfigError, UsageError
 
 GOOD = """\
@@ -58,7 +58,7 @@ def test_defaults_on_loopback(tmp_path: Path) -> None:
     got = load(write(tmp_path, GOOD), 1, {})
     assert got.members == (Member(1, "127.0.0.1", 7401), Member(2, "127.0.0.1", 7402)) and got.ids == (1, 2)
     assert (got.timeout_ms, got.datagram_bytes) == (200, 65_000) and got.timeout_ns == 200_000_000
-    assert got.net == Net("multicast", config.MULTICAST_ADDRESS, 7400, "127.0.0.1")
+    assert got.net == NetConfig("multicast", config.MULTICAST_ADDRESS, 7400, "127.0.0.1")
     assert got.trace == TraceConfig("deliver", "trace") and got.trace_path == tmp_path / "trace"
     assert got.state_path(2) == tmp_path / "state" / "member-2"
     assert got.partition == "evs-all-continue" and got.insecure
@@ -100,7 +100,7 @@ address = "127.0.0.3"
 """
     got = load(write(tmp_path, text), 7, {})
     assert got.members == (Member(3, "127.0.0.3", 9000), Member(7, "127.0.0.7", 9000))
-    assert got.net == Net("multicast", "239.1.2.3", 9000, "127.0.0.1")
+    assert got.net == NetConfig("multicast", "239.1.2.3", 9000, "127.0.0.1")
     assert got.trace == TraceConfig("record", "t") and got.options.tickets_at_once is False
     assert load(write(tmp_path, dump(got)), 7, {}) == got
 

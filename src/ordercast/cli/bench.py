@@ -80,7 +80,7 @@ def command(
     """
     from ordercast import config as configuration
     from ordercast.errors import UsageError
-    from ordercast.live.bench import Plan, bench
+    from ordercast.lab.bench import BenchPlan, bench
 
     given = None
     if config is not None:
@@ -88,7 +88,7 @@ def command(
             raise UsageError("--mtu and --config: expected at most one of them")
         given = configuration.load(config)
         protocol, members, mode = given.protocol, len(given.members), given.net.mode
-    plan = Plan(
+    plan = BenchPlan(
         protocol=protocol,
         members=members,
         size=size,

@@ -33,7 +33,7 @@ from ordercast.limits import MEMBERS_MAX
 from ordercast.words import short
 
 if TYPE_CHECKING:
-    from ordercast.live.launcher import Plan, Result
+    from ordercast.lab.launcher import Result, RunPlan
 
 DEFAULT_OUT = Path("out/run")
 FLOOD_RATE = 100_000  # messages a second that a group may well take when nothing holds the load back
@@ -118,12 +118,12 @@ def command(
     """
     import asyncio
 
-    from ordercast.live.launcher import Fault, Plan, check, launch
+    from ordercast.lab.launcher import Fault, RunPlan, check, launch
 
     asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
     faults = [Fault(kind, i, t) for kind, times in asked.items() for i, t in times]
     plan = check(
-        Plan(
+        RunPlan(
             protocol=protocol,
             members=members,
             messages=messages,
@@ -166,7 +166,7 @@ def command(
     return 1 if broken else 0
 
 
-def late(plan: Plan) -> str:
+def late(plan: RunPlan) -> str:
     """What to tell whoever asked for a fault that will hit no load any more; nothing if the load lasts until then."""
     end = plan.messages / (plan.rate or FLOOD_RATE)
     load = f"{plan.messages} messages " + (f"at {plan.rate:g} a second" if plan.rate else "at once, without --rate")

@@ -18,7 +18,7 @@ from ordercast.contract import Event, Setup
 from ordercast.errors import ConfigError
 from ordercast.framing import frame_bytes
 from ordercast.live.node import Node
-from ordercast.live.sockets import NetPlan
+from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
 from ordercast.trace import record
@@ -32,9 +32,9 @@ FRAME_BYTES_MIN = 64
 CROWD = 8  # members on one machine that still find each other within a few tens of milliseconds
 
 
-def net_plan(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetPlan:
+def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
     net = config.net
-    return NetPlan(
+    return NetAddresses(
         me=me,
         addresses={member.id: (member.address, member.port) for member in config.members},
         group=(net.address, net.port) if net.mode == "multicast" else None,
@@ -110,7 +110,7 @@ def make_node(
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
         return Node(
-            info, stack, identity, {0: net_plan(config, me, info)}, storage,
+            info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes,
         )  # fmt: skip

@@ -39,13 +39,13 @@ from ordercast.live.alarm import Alarm
 from ordercast.live.incoming import Bytes, Incoming
 from ordercast.live.lives import Lives
 from ordercast.live.outgoing import Outgoing
-from ordercast.live.sockets import Net, NetPlan, One, Several
+from ordercast.live.sockets import NetAddresses, NetSockets, One, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
 from ordercast.trace.recorder import Recorder
-from ordercast.trace.schema import Kind, Level, Traffic
+from ordercast.trace.schema import DatagramCounts, Kind, Level
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
 from ordercast.wire.codec import Codec
 
@@ -53,7 +53,7 @@ REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
 UNREAD_BYTES_MAX = 64 * 2**20
 
-Reader = tuple[NetId, Net, One, Several]
+Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
 
 
@@ -65,7 +65,7 @@ class Node:
         info: ProtocolInfo,
         stack: Stack,
         identity: Identity,
-        plans: Mapping[NetId, NetPlan],
+        plans: Mapping[NetId, NetAddresses],
         storage: Storage,
         *,
         on_events: Callable[[list[Event]], None],
@@ -97,10 +97,10 @@ class Node:
         self._room_step_bytes = (self._room_step - 1) * frame_bytes
         self._room_told = -UNREAD_FRAMES_MAX  # free frames last told to the stack
         self._all_told = False  # that was all there is
-        self.nets: dict[NetId, Net] = {}
+        self.nets: dict[NetId, NetSockets] = {}
         try:
             for number, plan in plans.items():
-                self.nets[number] = Net(plan, self._lives.prefix, partial(self._unreachable, number))
+                self.nets[number] = NetSockets(plan, self._lives.prefix, partial(self._unreachable, number))
         except BaseException:
             for net in self.nets.values():
                 net.close()
@@ -366,7 +366,7 @@ class Node:
         if recorder is None:
             return
         sent = [net.sent for net in self.nets.values()]
-        traffic = Traffic(
+        traffic = DatagramCounts(
             transmitted=sum(counts["datagrams"] for counts in sent),
             transmitted_bytes=sum(counts["bytes"] for counts in sent),
             received=self.incoming.datagrams,

@@ -11,7 +11,7 @@ import struct
 from msgspec import msgpack
 
 from ordercast.contract import Packet
-from ordercast.live.sockets import JOINED_BYTES_MAX, Net
+from ordercast.live.sockets import JOINED_BYTES_MAX, NetSockets
 from ordercast.types import MemberId
 from ordercast.wire.header import HEADER_BYTES
 from ordercast.wire.train import CAR_BYTES, TRAIN_BYTES_MAX, cut
@@ -28,15 +28,15 @@ class Outgoing:
         self._count = 0  # datagrams of this life: the nonce of each
         self._out = bytearray()  # datagrams that will go out in one send
         self._segment = 0  # size of each of them but the last
-        self._net: Net | None = None  # where they go; None: nothing waits
+        self._net: NetSockets | None = None  # where they go; None: nothing waits
 
-    def to_one(self, net: Net, member: MemberId, packet: Packet) -> None:
+    def to_one(self, net: NetSockets, member: MemberId, packet: Packet) -> None:
         self.flush()
         size = self._encode(packet)
         net.send(self._out, size, net.address(member))
         self._out.clear()
 
-    def to_all(self, net: Net, packet: Packet) -> None:
+    def to_all(self, net: NetSockets, packet: Packet) -> None:
         """Add a datagram to those that leave together; send what cannot wait."""
         if self._net is not net and self._net is not None:
             self.flush()

@@ -47,7 +47,7 @@ _I32 = struct.Struct("=i")
 _EXTENDED_ERROR = struct.Struct("=IBBBBII")
 
 
-class NetPlan(Struct, frozen=True):
+class NetAddresses(Struct, frozen=True):
     """Where one net's traffic goes."""
 
     me: MemberId
@@ -68,10 +68,10 @@ class _Port:
         self.said: list[tuple[int, int, bytes]] = []  # by the kernel beside the last datagram: mostly the same again
 
 
-class Net:
+class NetSockets:
     """One net's sockets.  `prefix` is the beginning of every datagram of our own; the kernel drops what begins so."""
 
-    def __init__(self, plan: NetPlan, prefix: bytes, unreachable: Unreachable) -> None:
+    def __init__(self, plan: NetAddresses, prefix: bytes, unreachable: Unreachable) -> None:
         self.plan = plan
         self.unreachable = unreachable
         self.sent: Counter[str] = Counter()  # datagrams, bytes, calls, full, refused

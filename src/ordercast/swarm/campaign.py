@@ -33,7 +33,7 @@ SHRUNK_MAX = 5  # failures of different kinds that are shrunk
 ENDED = "ended"  # in the place of a promise: the child did not answer
 
 
-class Plan(Struct, frozen=True):
+class CampaignPlan(Struct, frozen=True):
     """What a directory's rows were made by."""
 
     protocols: tuple[str, ...]
@@ -57,18 +57,18 @@ def code_digest() -> str:
 class Store:
     """The rows of a campaign, kept in a directory or only in memory."""
 
-    def __init__(self, directory: Path | None, plan: Plan) -> None:
+    def __init__(self, directory: Path | None, plan: CampaignPlan) -> None:
         self.directory = directory
         self.rows: dict[int, SeedRow] = {}
         self._file: IO[bytes] | None = None
         if directory is not None:
             self._open(directory, plan)
 
-    def _open(self, directory: Path, plan: Plan) -> None:
+    def _open(self, directory: Path, plan: CampaignPlan) -> None:
         path = directory / PLAN
         if path.exists():
             try:
-                found = msgspec.json.decode(path.read_bytes(), type=Plan)
+                found = msgspec.json.decode(path.read_bytes(), type=CampaignPlan)
             except msgspec.MsgspecError:
                 raise UsageError(f"{path}: not what a campaign writes: name a new directory") from None
             if found != plan:
@@ -145,7 +145,7 @@ class Campaign:
         self.minutes = minutes
         self.source = source or (lambda tasks: run_here(tasks, jobs))
         self.tell = tell or (lambda row, done: None)
-        self.store = Store(directory, Plan(self.protocols, variant, __version__, code_digest()))
+        self.store = Store(directory, CampaignPlan(self.protocols, variant, __version__, code_digest()))
         self.resumed = sum(seed in self.store.rows for seed in seeds)
 
     def task(self, seed: int) -> Task:

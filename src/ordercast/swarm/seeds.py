@@ -35,7 +35,7 @@ NUMBERS = {  # values of numeric options that lead into other branches
 _SIZES_OF_GROUPS = {n: 6 if 3 <= n <= 8 else 2 if n == 2 else 1 for n in range(1, 17)}
 
 
-class Plan(Struct, frozen=True):
+class SeedPlan(Struct, frozen=True):
     """What a seed expands to, and in which words it is told."""
 
     seed: int
@@ -68,7 +68,7 @@ def _ids(ids: Sequence[int]) -> str:
     return "{" + ",".join(map(str, ids)) + "}"
 
 
-def expand(seed: int, protocols: Sequence[str] = ()) -> Plan:
+def expand(seed: int, protocols: Sequence[str] = ()) -> SeedPlan:
     """The plan of one seed; `protocols`: those to draw from, all of the registry when none are named."""
     names = sorted(protocols) or registry.names()
     protocol = random.Random(f"swarm/{seed}/protocol").choice(names)
@@ -85,7 +85,7 @@ class _Expansion:
     def draw(self, dimension: str) -> random.Random:
         return random.Random(f"swarm/{self.seed}/{self.info.name}/{dimension}")
 
-    def plan(self) -> Plan:
+    def plan(self) -> SeedPlan:
         on, off, left_out = self.families()
         if PERMANENT in on:
             on = (PERMANENT,)
@@ -135,7 +135,7 @@ class _Expansion:
             limit_ms=self.limit(warm, heal, timeout, permanent),
         )
         scenario.check(f"seed {self.seed}")
-        return Plan(self.seed, scenario, regime, scale, on, off, left_out)
+        return SeedPlan(self.seed, scenario, regime, scale, on, off, left_out)
 
     # -------------------------------------------------------------------------------------------------- dimensions
 

@@ -12,7 +12,7 @@ from ordercast.sim.scenario import Scenario
 from ordercast.swarm.failure import describe_failure
 from ordercast.swarm.judge import Judgement, Maker, judge
 from ordercast.swarm.probes import reached
-from ordercast.swarm.seeds import Plan, expand
+from ordercast.swarm.seeds import SeedPlan, expand
 from ordercast.swarm.shrink import shrink
 
 WORK_SEED = "ordercast.swarm.task:seed"
@@ -80,7 +80,7 @@ def seed(argument: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def row(plan: Plan, judgement: Judgement) -> SeedRow:
+def row(plan: SeedPlan, judgement: Judgement) -> SeedRow:
     outcome, scenario = judgement.outcome, plan.scenario
     return SeedRow(
         seed=plan.seed,

@@ -127,7 +127,7 @@ class Header(Struct):
     schema: int = SCHEMA_VERSION
 
 
-class Traffic(Struct, frozen=True):
+class DatagramCounts(Struct, frozen=True):
     """What a driver counted over one incarnation: `detail["traffic"]` of its end row.  `measure` reads it."""
 
     transmitted: int = 0  # datagrams handed to the network; one for a multicast, one per receiver of a unicast fan-out

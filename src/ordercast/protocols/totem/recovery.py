@@ -25,7 +25,7 @@ from ordercast.protocols.totem.ring import SAFE, Ring
 from ordercast.types import MemberId, ViewId
 
 
-class Plan(Struct, frozen=True):
+class RecoveryPlan(Struct, frozen=True):
     """What the entries of the commit token say about my old ring."""
 
     transitional: tuple[MemberId, ...]  # who comes from my old ring
@@ -41,14 +41,16 @@ class Plan(Struct, frozen=True):
         return max(self.high_ring_delivered, self.high_ring_safe)
 
 
-def recovery_plan(my_ring: ViewId, entries: Mapping[MemberId, RingEntry], held: Iterable[int], high_seq: int) -> Plan:
+def recovery_plan(
+    my_ring: ViewId, entries: Mapping[MemberId, RingEntry], held: Iterable[int], high_seq: int
+) -> RecoveryPlan:
     mine = {member: entry for member, entry in entries.items() if entry.ring == my_ring}
     obligation = set(mine)
     for entry in mine.values():
         obligation |= set(entry.obligation)  # D3
     exchange = not all(entry.received and set(entry.obligation) == obligation for entry in mine.values())
     low = min(entry.aru for entry in mine.values())
-    return Plan(
+    return RecoveryPlan(
         tuple(sorted(mine)),
         low,
         max(entry.high_delivered for entry in mine.values()),
@@ -92,7 +94,7 @@ def install_plan(
 class Exchange:
     """The exchange of old-ring frames on the new ring, and when it is over."""
 
-    def __init__(self, old: Ring | None, plan: Plan | None) -> None:
+    def __init__(self, old: Ring | None, plan: RecoveryPlan | None) -> None:
         self.old, self.plan = old, plan
         self.pending: dict[int, Data] = {}  # ascending
         if old is not None and plan is not None:

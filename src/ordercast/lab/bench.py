@@ -20,13 +20,14 @@ import msgspec
 
 from ordercast import config as configuration
 from ordercast import registry
-from ordercast.config import GroupConfig, Member, Net, TraceConfig
+from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.errors import RunError, UsageError
+from ordercast.lab import echo, namespaces
+from ordercast.lab.fleet import Child, Fleet, died, fleet
+from ordercast.lab.load import QUIET_SECONDS, Spec
+from ordercast.lab.namespaces import Host
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX
-from ordercast.live import build, echo, namespaces
-from ordercast.live.fleet import Child, Fleet, died, fleet
-from ordercast.live.load import QUIET_SECONDS, Spec
-from ordercast.live.namespaces import Host
+from ordercast.live import build
 
 WARM_UP_SECONDS = 0.5
 START_SECONDS = 30.0  # for all members to be in one view
@@ -34,7 +35,7 @@ AHEAD_BYTES = 2 * 2**20  # of one sender that sends as fast as it can
 AHEAD_MESSAGES_MIN = 16
 
 
-class Plan(msgspec.Struct):
+class BenchPlan(msgspec.Struct):
     """One measurement."""
 
     protocol: str = "totem"
@@ -65,7 +66,7 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
         return found
 
 
-def make_config(plan: Plan, base: Path, hosts: list[Host]) -> GroupConfig:
+def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
     info = registry.get(plan.protocol)
     if hosts:
         members = tuple(Member(k, host.address, 7400) for k, host in enumerate(hosts, 1))
@@ -81,7 +82,7 @@ def make_config(plan: Plan, base: Path, hosts: list[Host]) -> GroupConfig:
         options=msgspec.convert(plan.options, info.options),
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
-        net=Net(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
+        net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
         trace=TraceConfig("off"),
         base=base,
     )
@@ -89,7 +90,7 @@ def make_config(plan: Plan, base: Path, hosts: list[Host]) -> GroupConfig:
     return config
 
 
-def check(plan: Plan) -> Plan:
+def check(plan: BenchPlan) -> BenchPlan:
     info = registry.get(plan.protocol)
     if plan.senders > plan.members:
         raise UsageError(f"--senders {plan.senders}: expected at most the {plan.members} members")
@@ -100,7 +101,7 @@ def check(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, service=service)
 
 
-async def measure(plan: Plan, config: GroupConfig | None = None) -> dict[str, Any]:
+async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[str, Any]:
     """Run one measurement; `config` fixes protocol, members, addresses and options."""
     plan = check(plan)
     with contextlib.ExitStack() as stack:
@@ -114,7 +115,7 @@ async def measure(plan: Plan, config: GroupConfig | None = None) -> dict[str, An
 
 
 async def _run(
-    plan: Plan, config: GroupConfig, text: str, base: Path, hosts: list[Host], group: Fleet
+    plan: BenchPlan, config: GroupConfig, text: str, base: Path, hosts: list[Host], group: Fleet
 ) -> dict[str, Any]:
     answers: dict[str, dict[int, Any]] = {"ready": {}, "sent": {}, "result": {}}
     news = asyncio.Event()
@@ -147,7 +148,7 @@ async def _run(
             plan.service, plan.ahead or max(AHEAD_MESSAGES_MIN, AHEAD_BYTES // max(1, plan.size)), plan.profile,
             len(config.members), rank / plan.rate if plan.rate else 0.0,
         )  # fmt: skip
-        arguments = ["-m", "ordercast.live.load", msgspec.json.encode(spec).decode()]
+        arguments = ["-m", "ordercast.lab.load", msgspec.json.encode(spec).decode()]
         await group.start(me, arguments, said, hosts[rank].enter if hosts else ())
     await all_said("ready", START_SECONDS, "were not in one view")
     start = time.monotonic_ns() + 200_000_000
@@ -164,7 +165,7 @@ async def _run(
     return summary(plan, config, results)
 
 
-def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
     """One object of figures."""
     each = list(results.values())
     least = min(r["msgs"] for r in each)
@@ -203,5 +204,5 @@ def summary(plan: Plan, config: GroupConfig, results: Mapping[int, dict[str, Any
     }
 
 
-def bench(plan: Plan, config: GroupConfig | None = None) -> dict[str, Any]:
+def bench(plan: BenchPlan, config: GroupConfig | None = None) -> dict[str, Any]:
     return asyncio.run(measure(plan, config))

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ordercast.protocols.totem.latency import Differences, Echoes
+from ordercast.lab.latency import Differences, Echoes
 
 HOLD_MAX_NS = 1_000_000_000  # an echo held longer says more of the clocks' drift than of the latency
 _COUNT = struct.Struct("<B")

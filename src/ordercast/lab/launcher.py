@@ -20,12 +20,12 @@ import msgspec
 
 from ordercast import config as configuration
 from ordercast import registry
-from ordercast.config import GroupConfig, Member, Net, TraceConfig
+from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.errors import RunError, UsageError
+from ordercast.lab.bench import free_ports
+from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import build
-from ordercast.live.bench import free_ports
-from ordercast.live.fleet import Child, Fleet, died, fleet
 from ordercast.live.member import Work
 from ordercast.registry import ProtocolInfo
 from ordercast.trace.recorder import Recorder
@@ -50,7 +50,7 @@ class Fault(msgspec.Struct, frozen=True):
     at: float
 
 
-class Plan(msgspec.Struct, kw_only=True):
+class RunPlan(msgspec.Struct, kw_only=True):
     """What to run."""
 
     protocol: str
@@ -80,7 +80,7 @@ class Result(msgspec.Struct, kw_only=True):
     faults: list[str]
 
 
-def check(plan: Plan) -> Plan:
+def check(plan: RunPlan) -> RunPlan:
     """Everything that can be wrong with a plan, before anything is made."""
     info = registry.get(plan.protocol)
     senders = plan.senders or plan.members
@@ -94,7 +94,7 @@ def check(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, senders=senders, service=service)
 
 
-def _check_faults(plan: Plan, info: ProtocolInfo) -> None:
+def _check_faults(plan: RunPlan, info: ProtocolInfo) -> None:
     """Each fault must be possible when its time comes."""
     needed = {"kill": "up", "restart": "dead", "pause": "up", "resume": "paused"}
     after = {"kill": "dead", "restart": "up", "pause": "paused", "resume": "up"}
@@ -114,7 +114,7 @@ def _check_faults(plan: Plan, info: ProtocolInfo) -> None:
         raise UsageError("--kill: no member would be left at the end; expected at least one")
 
 
-def make_config(plan: Plan, base: Path) -> GroupConfig:
+def make_config(plan: RunPlan, base: Path) -> GroupConfig:
     port, *ports = free_ports(plan.members + 1)
     info = registry.get(plan.protocol)
     return GroupConfig(
@@ -124,7 +124,7 @@ def make_config(plan: Plan, base: Path) -> GroupConfig:
         options=msgspec.convert(plan.options, info.options),
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
-        net=Net(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
+        net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
         trace=TraceConfig(plan.level),
         base=base,
     )
@@ -163,7 +163,7 @@ class Seat:
 class Launcher:
     """One run."""
 
-    def __init__(self, plan: Plan, directory: Path, group: Fleet, progress: Callable[[int, str], None]) -> None:
+    def __init__(self, plan: RunPlan, directory: Path, group: Fleet, progress: Callable[[int, str], None]) -> None:
         self.plan, self.directory, self.fleet, self.progress = plan, directory, group, progress
         self.config = make_config(plan, directory)
         self.service = Service[plan.service.upper()]
@@ -365,7 +365,7 @@ class Launcher:
             self.happened.append("some members did not leave in time and were killed")
 
 
-async def launch(plan: Plan, directory: Path, progress: Callable[[int, str], None]) -> Result:
+async def launch(plan: RunPlan, directory: Path, progress: Callable[[int, str], None]) -> Result:
     """Run a plan into an empty directory.  Interrupted, it stops the members in order; interrupted twice, at once."""
     plan = check(plan)
     async with fleet(directory / "logs") as group:

@@ -1,6 +1,6 @@
 """One member of a benchmark: sends as told, reads the first eight bytes of every message, hashes the order.
 
-Run by bench.py as `python -m ordercast.live.load SPEC`; it uses the library as an application would, in the batch form.
+Run by bench.py as `python -m ordercast.lab.load SPEC`; it uses the library as an application would, in the batch form.
 A message is the time it was due (CLOCK_MONOTONIC, shared by all processes of a machine), its number, and padding.
 """
 
@@ -20,9 +20,9 @@ import msgspec
 
 from ordercast import config as configuration
 from ordercast.errors import OrdercastError, Overloaded
+from ordercast.lab.echo import EchoMeter, table_bytes
 from ordercast.live import lifeline, tuning
 from ordercast.live.alarm import Alarm
-from ordercast.live.echo import EchoMeter, table_bytes
 from ordercast.live.group import Group
 from ordercast.types import Batch, Service, View
 

@@ -3,13 +3,15 @@
 A core is a pure state machine.  Every input takes ``now`` (integer nanoseconds of the member's own monotonic clock) and
 returns the list of actions it causes, in order.  Two inputs never overlap; nothing blocks; no socket, clock, thread,
 randomness or global inside.  A driver (live or simulated) calls the core, carries out the actions in order, and writes
-the trace.  Layers compose: what one says with Up(event) the layer above gets as ``up(event)``, and likewise Down.
+the trace.  Layers compose: what one says with Up(event) the layer above gets as ``up(event, child)``, which names the
+layer below that spoke; Down(event, child) goes to one of the layers below.  What a layer must know at once it asks by a
+call, answered without effect on the state: `status` and `flush_state`.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from msgspec import Struct
@@ -55,15 +57,6 @@ class Event(Struct, frozen=True, gc=False):
 
 
 # up, at the application's edge
-
-
-class Accepted(Event, frozen=True, gc=False):
-    """A submission was taken; its messages are counter .. counter + count - 1."""
-
-    counter: int
-    count: int
-    service: int
-    groups: tuple[str, ...]
 
 
 class Delivered(Event, frozen=True, gc=False):
@@ -125,12 +118,6 @@ class Received(Event, frozen=True, gc=False):
     vec: tuple[int, ...] = ()
 
 
-class Crash(Event, frozen=True, gc=False):
-    """`member` is gone; everything of it that was agreed upon came before."""
-
-    member: MemberId
-
-
 class SafeUpTo(Event, frozen=True, gc=False):
     """Everybody in the view has all frames of this ring up to `seq`; for a layer that stands on several rings."""
 
@@ -144,7 +131,7 @@ class Progress(Event, frozen=True, gc=False):
 
 
 class Window(Event, frozen=True, gc=False):
-    """The layer below takes this many frames again, after it had taken none."""
+    """From now on the layer below takes this many multicasts, more or fewer than it had said before."""
 
     frames: int
 
@@ -152,8 +139,12 @@ class Window(Event, frozen=True, gc=False):
 # down
 
 
-class Waiting(Event, frozen=True, gc=False):
-    """The Outbox turned non-empty."""
+class Submit(Event, frozen=True, gc=False):
+    """Messages on their way to the Sender, which accepts or refuses them."""
+
+    submission: Submission
+    control: bool = False  # of the groups layer: no counters, nobody is told of its acceptance
+    ahead: bool = False  # before everything that waits, and never refused
 
 
 class Multicast(Event, frozen=True, gc=False):
@@ -170,48 +161,6 @@ class FreeSpace(Event, frozen=True, gc=False):
 
 class Leave(Event, frozen=True, gc=False):
     """Drain, then go."""
-
-
-# of a reliable layer whose views change: part of the contract, said by no layer that is here yet
-
-
-class UnicastTo(Event, frozen=True, gc=False):
-    """Down: send this reliably to one member, first in first out, within the view."""
-
-    to: MemberId
-    body: Body
-
-
-class UnicastReceived(Event, frozen=True, gc=False):
-    """Up: what another member sent to this one alone."""
-
-    source: MemberId
-    body: Body
-
-
-class FlushAsked(Event, frozen=True, gc=False):
-    """Up: the view ends; answer with Down(FlushState(bytes)), the protocol's contribution to the flush."""
-
-
-class FlushState(Event, frozen=True, gc=False):
-    """Down: the answer to FlushAsked."""
-
-    state: bytes
-
-
-class Closing(Event, frozen=True, gc=False):
-    """Up: a synthesised last message of `member`, who is gone; it follows the whole agreed set."""
-
-    member: MemberId
-    seq: int
-    vec: tuple[int, ...]
-
-
-class Flush(Event, frozen=True, gc=False):
-    """Up: all that was agreed of the old view has come; what each survivor contributed, and the common cut."""
-
-    contributions: tuple[tuple[MemberId, bytes], ...]
-    cut: tuple[int, ...]
 
 
 # --------------------------------------------------------------------------------------------------------- actions
@@ -253,6 +202,15 @@ class Store(Action, frozen=True, gc=False):
     key: str
     number: int
     data: bytes
+
+
+class Accepted(Action, frozen=True, gc=False):
+    """The submission was taken; its messages are counter .. counter + count - 1."""
+
+    counter: int
+    count: int
+    service: int
+    groups: tuple[str, ...]
 
 
 class Refuse(Action, frozen=True, gc=False):
@@ -297,15 +255,20 @@ class Setup(Struct):
 
 
 class Layer:
-    """One state machine of a stack.  A subclass overrides the inputs it cares for; events it does not know pass on."""
+    """One state machine of a stack.  A subclass overrides the inputs it cares for; events it does not know pass on.
+
+    Its state is born in `__init__`; every layer of a stack is started, the lowest first, before any hears an `up`.
+    """
 
     name: ClassVar[str] = "layer"  # prefix of its timers and store keys; a stack makes them unique
+    flush_state_above: Callable[[], bytes]  # the `flush_state` of the layer above, bound by the stack
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         return []
 
     def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
-        raise AssertionError("only the top layer takes submissions")
+        """Messages of the application: the top layer's input, answered with Accepted or Refuse."""
+        return [Down(Submit(submission))]
 
     def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
         """Join or leave a process group; takes effect at its place in the order."""
@@ -336,11 +299,16 @@ class Layer:
     def leave(self, now: Nanoseconds) -> list[Action]:
         return [Down(Leave())]
 
-    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+        """What the layer below with this number (0 unless there are several) said."""
         return [Up(event)]
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         return [Down(event)]
+
+    def flush_state(self) -> bytes:
+        """This layer's contribution to a flush; the layer below asks for it in the middle of a step of its own."""
+        return b""
 
     def status(self) -> dict[str, Any]:
         """What this layer holds; under "waits", in plain words, what it waits for; under "queues", name -> size of

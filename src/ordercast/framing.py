@@ -1,41 +1,17 @@
-"""Messages <-> frames: the Outbox packs, the Inbox puts together, Framing is the top layer around both.
+"""Frames -> messages: the Inbox puts fragments together, Framing is the layer around it.
 
-Submitted messages go at once into the last open frame (first fit, never reordered); the ordering core *takes* frames
-when it may originate them, so packing goes on while it may not.  A message that does not fit a frame is cut; its
-fragments are consecutive among its sender's frames, and it is delivered at its last one.
-Totem's paper, section on packing (papers: "Performance engineering of the Totem group communication system").
+The way down is the Sender's (sender.py), which packs; here ordered frames become batches.  Fragments are consecutive
+among their sender's frames, and a message is delivered at its last one.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Callable, Mapping
-from itertools import accumulate
 from typing import Any
 
-from ordercast.contract import (
-    Accepted,
-    Action,
-    Control,
-    Delivered,
-    Down,
-    Event,
-    Layer,
-    Leave,
-    Left,
-    Ordered,
-    Refuse,
-    Room,
-    Up,
-    ViewChange,
-    Waiting,
-)
-from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, MESSAGE_BYTES_MAX, OUTBOX_BYTES_MAX
-from ordercast.types import Batch, Frame, Identity, Incarnation, MemberId, Nanoseconds, Service, Submission, ViewKind
+from ordercast.contract import Action, Control, Delivered, Event, Layer, Ordered, Up, ViewChange
+from ordercast.types import Batch, Frame, Incarnation, MemberId, Nanoseconds, ViewKind
 
-LENGTH_BYTES = 4  # one entry of the length table
 PACKET_BYTES = 288  # what a datagram's header, its seal and the packet around a frame take at most, without vectors
 VECTOR_BYTES = 10  # per member: one number of a vector
 
@@ -43,172 +19,6 @@ VECTOR_BYTES = 10  # per member: one number of a vector
 def frame_bytes(datagram_bytes: int, members: int) -> int:
     """The largest frame whose packet fits a datagram; at most 0 if none does."""
     return datagram_bytes - PACKET_BYTES - VECTOR_BYTES * members
-
-
-def names_bytes(groups: tuple[str, ...]) -> int:
-    """What the names of its groups take of a frame."""
-    return sum(len(name.encode()) + 2 for name in groups)
-
-
-class _Open:
-    """The frame that is being filled."""
-
-    __slots__ = ("control", "counter", "groups", "lengths", "parts", "payloads", "service", "size")
-
-    def __init__(self, counter: int, service: int, groups: tuple[str, ...], control: bool) -> None:
-        self.counter, self.service, self.groups, self.control = counter, service, groups, control
-        self.payloads: list[bytes] = []
-        self.lengths: list[int] = []
-        self.size = 0  # what it takes of a frame
-        self.parts = 1
-
-    def add(self, payloads: list[bytes], lengths: list[int], cost: int) -> None:
-        self.payloads += payloads
-        self.lengths += lengths
-        self.size += cost
-
-    def takes(self, service: int, groups: tuple[str, ...], control: bool) -> bool:
-        return self.service == service and self.groups == groups and self.control == control and self.parts == 1
-
-
-class Outbox:
-    """Own messages, packed, waiting to be originated.  The ordering core holds it and pulls frames."""
-
-    def __init__(
-        self, me: MemberId, incarnation: Incarnation, frame_bytes: int, length_bytes: int = LENGTH_BYTES
-    ) -> None:
-        assert frame_bytes > length_bytes
-        self.me, self.incarnation, self.frame_bytes = me, incarnation, frame_bytes
-        self.length_bytes = length_bytes  # what a message costs beside its own bytes
-        self.counter = 0  # last message accepted
-        self.bytes = 0  # waiting
-        self._frames: deque[_Open] = deque()
-        self._fragments: deque[Frame] = deque()  # the rest of the message being originated
-        self._cut: _Open | None = None  # that message
-        self._count = 0  # frames that _frames will make
-
-    def waiting(self) -> int:
-        """Frames that could be taken now."""
-        return len(self._fragments) + self._count
-
-    def __bool__(self) -> bool:
-        return bool(self._frames or self._fragments)
-
-    def put(self, payloads: list[bytes], service: int, groups: tuple[str, ...] = (), control: bool = False) -> int:
-        """Accept messages; returns the counter of the first (control messages have none: 0)."""
-        first = 0 if control else self.counter + 1
-        lengths = [len(payloads[0])] if len(payloads) == 1 else list(map(len, payloads))
-        count, size = len(lengths), sum(lengths)
-        last = self._frames[-1] if self._frames else None
-        if last is not None and not last.takes(service, groups, control):
-            last = None
-        cost = size + count * self.length_bytes
-        if (
-            last is not None
-            and last.size + cost <= self._limit(groups)
-            and len(last.lengths) + count <= FRAME_MESSAGES_MAX
-        ):
-            last.add(payloads, lengths, cost)
-        elif count:
-            fresh = _Open(first, service, groups, control)
-            if last is None and cost <= self._limit(groups) and count <= FRAME_MESSAGES_MAX:
-                fresh.add(payloads, lengths, cost)
-                self._frames.append(fresh)
-                self._count += 1
-            else:
-                self._spread(last, fresh, payloads, lengths)
-        self.bytes += size
-        if not control:
-            self.counter += count
-        return first
-
-    def _limit(self, groups: tuple[str, ...]) -> int:
-        return self.frame_bytes - names_bytes(groups) if groups else self.frame_bytes
-
-    def _spread(self, last: _Open | None, fresh: _Open, payloads: list[bytes], lengths: list[int]) -> None:
-        """Over as many frames as it takes, beginning with what fits the last one; `fresh` is a new one's pattern."""
-        limit, each, count = self._limit(fresh.groups), self.length_bytes, len(lengths)
-        fitting = _fitting(lengths, each)
-        at = 0
-        while at < count:
-            fits = 0
-            if last is None:
-                last = _Open(fresh.counter and fresh.counter + at, fresh.service, fresh.groups, fresh.control)
-                if lengths[at] + each > limit:
-                    last.parts, fits = -(-lengths[at] // (limit - each)), 1
-                self._frames.append(last)
-                self._count += last.parts
-            if not fits:
-                fits = min(fitting(at, limit - last.size), FRAME_MESSAGES_MAX - len(last.lengths))
-            end = at + fits
-            if fits:
-                last.add(payloads[at:end], lengths[at:end], sum(lengths[at:end]) + each * fits)
-            at = end
-            if at < count:
-                last = None
-
-    def put_first(self, payload: bytes, service: int) -> None:
-        """A control message ahead of everything packed (a group's state after a merge)."""
-        head = _Open(0, service, (), True)
-        head.payloads.append(payload)
-        head.lengths.append(len(payload))
-        head.size = len(payload) + self.length_bytes
-        if head.size > self.frame_bytes:
-            head.parts = -(-len(payload) // (self.frame_bytes - self.length_bytes))
-        self._frames.appendleft(head)
-        self._count += head.parts
-        self.bytes += len(payload)
-
-    def take(self, n: int) -> list[Frame]:
-        """At most n frames, in order, closed."""
-        out: list[Frame] = []
-        while len(out) < n:
-            if self._fragments:
-                out.append(self._fragments.popleft())
-            elif self._frames:
-                self._close(self._frames.popleft(), out)  # may leave fragments behind
-            else:
-                break
-        return out
-
-    def unwind(self) -> None:
-        """A view change: a message not yet wholly originated goes back to the head, whole."""
-        if self._fragments:
-            back = self._cut
-            assert back is not None and back.counter == self._fragments[0].counter
-            self._fragments.clear()
-            self._frames.appendleft(back)
-            self._count += back.parts
-            self.bytes += len(back.payloads[0])
-
-    def _close(self, o: _Open, out: list[Frame]) -> None:
-        me, inc = self.me, self.incarnation
-        self._count -= o.parts
-        if o.parts == 1:
-            data = b"".join(o.payloads) if len(o.payloads) > 1 else o.payloads[0]
-            lengths = array("I", o.lengths).tobytes()
-            self.bytes -= len(data)
-            out.append(
-                Frame(me, inc, o.counter, len(o.payloads), o.service, lengths, data, o.groups, control=o.control)
-            )
-            return
-        payload, step = o.payloads[0], self._limit(o.groups) - self.length_bytes
-        self.bytes -= len(payload)
-        self._cut = o
-        for k in range(o.parts):
-            piece = payload[k * step : (k + 1) * step]
-            self._fragments.append(Frame(me, inc, o.counter, 1, o.service, b"", piece, o.groups, k, o.parts, o.control))
-        out.append(self._fragments.popleft())
-
-
-def _fitting(lengths: list[int], each: int) -> Callable[[int, int], int]:
-    """How many messages from the k-th on fit into so many bytes; `each` is what one costs beside its own."""
-    count, first = len(lengths), lengths[0]
-    if lengths.count(first) == count:
-        return lambda k, room: min(room // (first + each), count - k)
-    ends = list(accumulate(lengths, initial=0))
-    places = range(count + 1)
-    return lambda k, room: bisect_right(places, ends[k] + each * k + room, k, key=lambda j: ends[j] + each * j) - 1 - k
 
 
 class Inbox:
@@ -249,101 +59,25 @@ class Inbox:
 
 
 class Framing(Layer):
-    """The application's edge: submissions into the Outbox, ordered frames out as batches."""
+    """Ordered frames out as batches: the application's, and those of the groups layer."""
 
     name = "framing"
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        services: tuple[Service, ...],
-        bytes_max: int = OUTBOX_BYTES_MAX,
-        views: bool = True,
-    ) -> None:
-        self.outbox, self.inbox = outbox, Inbox()
-        self.services, self.bytes_max = services, bytes_max
-        self.in_view = not views  # nothing is accepted before the first view
-        self.leaving = False
-        self._refused = False  # somebody waits for room
+    def __init__(self) -> None:
+        self.inbox = Inbox()
 
-    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        return []
-
-    def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
-        why = self._refusal(submission)
-        if why:
-            return [Refuse(why)]
-        outbox = self.outbox
-        was_empty = not outbox
-        count, service, groups = len(submission.payloads), submission.service, submission.groups
-        counter = outbox.put(submission.payloads, service, groups)
-        actions: list[Action] = [Up(Accepted(counter, count, service, groups))]
-        if was_empty:
-            actions.append(Down(Waiting()))
-        return actions
-
-    def _refusal(self, submission: Submission) -> str:
-        if self.leaving:
-            return "closed"
-        if submission.service not in self.services:
-            return "service"
-        if not submission.payloads:
-            return "empty"
-        largest, frame = max(map(len, submission.payloads)), self.outbox.frame_bytes
-        if submission.groups or largest + LENGTH_BYTES > frame:
-            names = names_bytes(submission.groups)
-            if 2 * names > frame:
-                return "groups"
-            if largest > min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES)):
-                return "too large"
-        if not self.in_view:
-            self._refused = True
-            return "no view"
-        if self.outbox.bytes > self.bytes_max:
-            self._refused = True
-            return "overloaded"
-        return ""
-
-    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
         kind = type(event)
         if kind is Ordered:
             batch = self.inbox.take(event.frame)  # type: ignore[attr-defined]
             if batch is None:
                 return []
             if event.frame.control:  # type: ignore[attr-defined]
-                actions: list[Action] = [Up(Control(batch))]
-            else:
-                actions = [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
-        else:
-            if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
-                self.inbox.reset()
-                self.in_view = True
-            elif kind is Left:
-                self.leaving = True
-            actions = [Up(event)]
-        if self._refused:
-            actions += self._room()
-        return actions
-
-    def _room(self) -> list[Action]:
-        if self._refused and self.in_view and self.outbox.bytes <= self.bytes_max // 2:
-            self._refused = False
-            return [Up(Room())]
-        return []
-
-    def leave(self, now: Nanoseconds) -> list[Action]:
-        self.leaving = True
-        return [Down(Leave())]
-
-    def drained(self, now: Nanoseconds, net: int) -> list[Action]:
-        return self._room() if self._refused else []
+                return [Up(Control(batch))]
+            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
+        if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
+            self.inbox.reset()
+        return [Up(event)]
 
     def status(self) -> dict[str, Any]:
-        return {
-            "submitted": self.outbox.counter,
-            "waiting_frames": self.outbox.waiting(),
-            "waiting_bytes": self.outbox.bytes,
-            "open_reassemblies": self.inbox.open(),
-            "leaving": self.leaving,
-            "queues": {"outbox": self.outbox.waiting(), "reassemblies": self.inbox.open()},
-        }
+        return {"open_reassemblies": self.inbox.open(), "queues": {"reassemblies": self.inbox.open()}}

@@ -39,13 +39,12 @@ from ordercast.contract import (
     Layer,
     Note,
     Refuse,
+    Submit,
     Up,
     ViewChange,
-    Waiting,
 )
-from ordercast.framing import Framing
 from ordercast.limits import GROUP_NAME_BYTES_MAX, GROUPS_MAX, GROUPS_PER_MESSAGE_MAX, MEMBERS_MAX
-from ordercast.types import U32, GroupName, MemberId, Nanoseconds, Service, Submission, View, ViewId, ViewKind
+from ordercast.types import U32, GroupName, MemberId, Nanoseconds, Submission, View, ViewId, ViewKind
 
 Members = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
 
@@ -75,12 +74,12 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Groups(Layer):
-    """The top layer: framing's edge, with addressing."""
+    """The top layer: addressing."""
 
     name = "groups"
 
-    def __init__(self, me: MemberId, framing: Framing) -> None:
-        self.me, self.framing, self.outbox = me, framing, framing.outbox
+    def __init__(self, me: MemberId) -> None:
+        self.me = me
         self.groups: dict[str, set[MemberId]] = {}  # the picture
         self.mine: set[str] = set()  # the groups I am in
         self.view: View | None = None
@@ -94,23 +93,14 @@ class Groups(Layer):
     def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
         if submission.groups and not _good_names(submission.groups):
             return [Refuse("groups")]
-        return self.framing.submit(now, submission)
+        return [Down(Submit(submission))]
 
     def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
         if not _good_names((group,)) or (join and len(self.groups) >= GROUPS_MAX and group not in self.groups):
             return [Refuse("groups")]
-        if not self.framing.in_view:
-            return [Refuse("no view")]
-        if self.framing.leaving:
-            return [Refuse("closed")]
-        was_empty = not self.outbox
-        self.outbox.put([_encode(GJoin(group) if join else GLeave(group))], Service.AGREED, control=True)
-        return [Down(Waiting())] if was_empty else []
+        return [_say(GJoin(group) if join else GLeave(group))]
 
-    def leave(self, now: Nanoseconds) -> list[Action]:
-        return self.framing.leave(now)
-
-    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
         kind = type(event)
         if kind is Delivered:
             if self.missing:
@@ -189,12 +179,8 @@ class Groups(Layer):
         if not self.missing or self.me != min(self.cell):
             return []
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
-        was_empty = not self.outbox
-        self.outbox.put_first(_encode(GState(view.id, tuple(sorted(self.cell)), groups)), Service.AGREED)
-        out: list[Action] = [Note("group state", {"cell": len(self.cell), "groups": len(groups)})]
-        if was_empty:
-            out.append(Down(Waiting()))
-        return out
+        state = GState(view.id, tuple(sorted(self.cell)), groups)
+        return [Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
 
     def _state(self, state: GState) -> list[Action]:
         """Another cell's part (or my own): the wait ends when the view is covered."""
@@ -236,6 +222,11 @@ class Groups(Layer):
             "queues": {"held": len(self.held)},
             "waits": waits,
         }
+
+
+def _say(message: GJoin | GLeave | GState, ahead: bool = False) -> Action:
+    """A control message, ordered like any other; `ahead` of everything that is packed already."""
+    return Down(Submit(Submission([_encode(message)]), control=True, ahead=ahead))
 
 
 def _add(picture: dict[str, set[MemberId]], group: str, member: MemberId) -> None:

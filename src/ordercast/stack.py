@@ -24,14 +24,15 @@ from ordercast.contract import (
 )
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission
 
-Neighbour = Callable[[Nanoseconds, Event], list[Action]]
+Above = Callable[[Nanoseconds, Event, int], list[Action]]
+Below = Callable[[Nanoseconds, Event], list[Action]]
 Pause = Callable[[Nanoseconds, NetId], list[Action]]
 
 
 class Node:
     """A layer with its place in the tree."""
 
-    __slots__ = ("children", "layer", "names", "nets", "parent", "prefix", "tell_down", "tell_up")
+    __slots__ = ("children", "layer", "names", "nets", "number", "parent", "prefix", "tell_down", "tell_up")
 
     def __init__(self, layer: Layer, children: list[Node] | None = None, nets: tuple[NetId, ...] = ()) -> None:
         self.layer = layer
@@ -40,11 +41,13 @@ class Node:
         self.parent: Node | None = None
         self.prefix = ""
         self.names: dict[str, str] = {}  # own timer name -> the stack's
-        self.tell_up: Neighbour | None = None
-        self.tell_down: list[Neighbour] = [child.layer.down for child in self.children]
-        for child in self.children:
-            child.parent = self
+        self.number = 0  # which child of its parent
+        self.tell_up: Above | None = None
+        self.tell_down: list[Below] = [child.layer.down for child in self.children]
+        for number, child in enumerate(self.children):
+            child.parent, child.number = self, number
             child.tell_up = layer.up
+            child.layer.flush_state_above = layer.flush_state
 
     def walk(self) -> list[Node]:
         """This node and all below it, top first."""
@@ -82,12 +85,15 @@ class Stack:
     # ------------------------------------------------------------------------------------------------------- inputs
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        """Start every layer, the lowest first; each sees what was stored under its own keys."""
-        out: list[Action] = []
+        """Start every layer, the lowest first, each with what is stored under its own keys; then let them hear."""
+        said: list[tuple[Node, list[Action]]] = []
         for node in reversed(self.nodes):
             mark = node.prefix + "/"
             own = {key.removeprefix(mark): value for key, value in stored.items() if key.startswith(mark)}
-            out += self._run(now, node, node.layer.start(now, identity, own))
+            said.append((node, node.layer.start(now, identity, own)))
+        out: list[Action] = []
+        for node, actions in said:
+            out += self._run(now, node, actions)
         return out
 
     def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
@@ -163,7 +169,7 @@ class Stack:
                     if node.tell_up is None:
                         say(action)
                         continue
-                    caused = node.tell_up(now, action.event)  # type: ignore[attr-defined]
+                    caused = node.tell_up(now, action.event, node.number)  # type: ignore[attr-defined]
                     if caused:
                         todo += (node.parent, caused)
                 elif kind is Down:

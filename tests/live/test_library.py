@@ -122,7 +122,7 @@ def test_bad_calls_change_nothing() -> None:
                 await group.send(b"x", groups="one")
             with pytest.raises(ordercast.UsageError, match="already joined"):
                 await group.__aenter__()
-            assert group.status()["layers"]["framing"]["submitted"] == 0
+            assert group.status()["layers"]["hybrid"]["sender"]["submitted"] == 0
             buffer = bytearray(b"before")
             await group.send(memoryview(buffer))  # type: ignore[arg-type]
             buffer[:] = b"after!"
@@ -248,13 +248,13 @@ def test_cancelled_senders_have_sent_nothing() -> None:
             with pytest.raises(ordercast.Overloaded):
                 for _ in range(1_000):
                     first.send_nowait(payload)
-            before = first.status()["layers"]["framing"]["submitted"]
+            before = first.status()["layers"]["hybrid"]["sender"]["submitted"]
             waiting = asyncio.create_task(first.send(payload))
             await asyncio.sleep(0)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            assert first.status()["layers"]["framing"]["submitted"] == before
+            assert first.status()["layers"]["hybrid"]["sender"]["submitted"] == before
 
     run(work())
 

@@ -63,7 +63,7 @@ class Echo(Layer):
     def submit(self, now: int, submission: Submission) -> list[Action]:
         if submission.groups:
             return [Refuse("groups")]
-        out: list[Action] = [Up(Accepted(1, len(submission.payloads), submission.service, ()))]
+        out: list[Action] = [Accepted(1, len(submission.payloads), submission.service, ())]
         return out + [Transmit(0, ALL, Said(data)) for data in submission.payloads]
 
     def receive(self, now: int, net: int, source: Peer, packet: Packet, drops: int) -> list[Action]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.mutants.parts import token_site
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Event, Room, Setup, Up
-from ordercast.framing import Framing, Inbox, Outbox
+from ordercast.contract import Action, Setup, Submit
+from ordercast.framing import Inbox
+from ordercast.outbox import Outbox
+from ordercast.sender import Sender
 from ordercast.stack import Stack
 from ordercast.types import Batch, Frame, Nanoseconds
 
@@ -95,14 +95,11 @@ def boundaries_lost(setup: Setup) -> Stack:
 
 @mutant("room_never_said", "token_site", AREA, "whoever was refused because the queue was full is never told to go on")
 def room_never_said(setup: Setup) -> Stack:
-    class Mute(Framing):
-        def up(self, now: Nanoseconds, event: Event) -> list[Action]:
-            return [a for a in super().up(now, event) if not _room(a)]
+    class Mute(Sender):
+        def _room(self) -> list[Action]:
+            return []
 
-        def drained(self, now: Nanoseconds, net: int) -> list[Action]:
-            return [a for a in super().drained(now, net) if not _room(a)]
-
-    return token_site(setup, framing=Mute)
+    return token_site(setup, sender=Mute)
 
 
 @mutant("inbox_not_reset", "token_site", AREA, "fragments of an earlier view are kept")
@@ -116,14 +113,10 @@ def inbox_not_reset(setup: Setup) -> Stack:
 
 @mutant("refuses_half", "token_site", AREA, "a refused submission uses up its numbers")
 def refuses_half(setup: Setup) -> Stack:
-    class Half(Framing):
-        def submit(self, now: Nanoseconds, submission: Any) -> list[Action]:
-            if self._refusal(submission):
-                self.outbox.counter += len(submission.payloads)
-            return super().submit(now, submission)
+    class Half(Sender):
+        def _submit(self, now: Nanoseconds, event: Submit) -> list[Action]:
+            if self._refusal(event.submission, event.control):
+                self.outbox.counter += len(event.submission.payloads)
+            return super()._submit(now, event)
 
-    return token_site(setup, framing=Half)
-
-
-def _room(action: Action) -> bool:
-    return isinstance(action, Up) and isinstance(action.event, Room)
+    return token_site(setup, sender=Half)

@@ -38,7 +38,7 @@ def groups_join_at_once(setup: Setup) -> Stack:
     class Early(Groups):
         def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
             out = super().regroup(now, group, join)
-            if self.framing.in_view and join:
+            if self.view is not None and join:
                 self.mine.add(group)
             return out
 
@@ -140,8 +140,8 @@ def groups_told_in_common(setup: Setup) -> Stack:
             self.common = None if waited and not self.missing else self.common
             return out
 
-        def up(self, now: Nanoseconds, event: Event) -> list[Action]:
-            return [a for a in super().up(now, event) if not (isinstance(a, Up) and self._unknown(a.event))]
+        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+            return [a for a in super().up(now, event, child) if not (isinstance(a, Up) and self._unknown(a.event))]
 
         def _unknown(self, event: Event) -> bool:
             """A group I am in, as far as others do not know it."""
@@ -166,13 +166,13 @@ def groups_one_state_suffices(setup: Setup) -> Stack:
 @mutant("groups_departed_stay", "totem", AREA, "members that did not come along stay in their groups")
 def groups_departed_stay(setup: Setup) -> Stack:
     class Keeps(Groups):
-        def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
             if type(event) is ViewChange:
                 groups = {name: set(members) for name, members in self.groups.items()}
-                out = super().up(now, event)
+                out = super().up(now, event, child)
                 for name, members in groups.items():
                     self.groups.setdefault(name, set()).update(members)
                 return out
-            return super().up(now, event)
+            return super().up(now, event, child)
 
     return totem(setup, groups=Keeps)

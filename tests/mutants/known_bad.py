@@ -5,7 +5,7 @@ They sit at the application's edge, over a token-site order that is sound: what 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 from tests.mutants.parts import token_site
@@ -14,7 +14,7 @@ from tests.mutants.registry import mutant
 from ordercast.contract import Action, Delivered, Event, Setup, Up
 from ordercast.framing import Framing
 from ordercast.stack import Stack
-from ordercast.types import Nanoseconds
+from ordercast.types import Identity, Nanoseconds
 
 AREA = "known bad"
 
@@ -24,16 +24,19 @@ class Edge(Framing):
 
     me = 0
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.me = self.outbox.me
+    def __init__(self) -> None:
+        super().__init__()
         self.seen = 0
         self.kept: Delivered | None = None
         self.done = False  # the one bad deed
 
-    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        self.me = identity.me
+        return []
+
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
         out: list[Action] = []
-        for action in super().up(now, event):
+        for action in super().up(now, event, child):
             if isinstance(action, Up) and isinstance(action.event, Delivered):
                 self.seen += 1
                 out += map(Up, self.alter(action.event))

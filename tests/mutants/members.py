@@ -21,9 +21,9 @@ from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
 from ordercast.membership.table import Table
 from ordercast.membership.waits import Patience
-from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.packets import Token
 from ordercast.protocols.totem.ring import Ring
+from ordercast.protocols.totem.turning import Turning
 from ordercast.stack import Stack
 from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds, Peer
 
@@ -139,12 +139,12 @@ def members_strikes_never_forgotten(setup: Setup) -> Stack:
     scenario="token_lost",
 )  # fmt: skip
 def members_any_frame_ends_repeats(setup: Setup) -> Stack:
-    class Relieved(RingLayer):
+    class Relieved(Turning):
         def _alive(self, now: Nanoseconds, ring: Ring, seq: int, sender: MemberId, out: list[Action]) -> None:
             super()._alive(now, ring, seq, sender, out)
             out += self._carry(now, self.membership.went_on(now))
 
-    return totem(setup, layer=Relieved)
+    return totem(setup, turn=Relieved)
 
 
 @mutant("members_clone_admitted", "totem", AREA, "packets of a later life of my own id are handled")
@@ -294,11 +294,11 @@ def members_lost_token_blames_nobody(setup: Setup) -> Stack:
     scenario="no_frames",
 )  # fmt: skip
 def members_stuck_receiver_ignored(setup: Setup) -> Stack:
-    class Patient(RingLayer):
-        def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
+    class Patient(Turning):
+        def stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
             return []
 
-    return totem(setup, layer=Patient)
+    return totem(setup, turn=Patient)
 
 
 @mutant("members_no_contradiction", "totem", AREA, "who is said to be gone does not contradict", row="MB30")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from heapq import heappop, heappush
 
 from tests.mutants.parts import token_site
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Down, Multicast, Ordered, Originate, Received, Setup, Up
-from ordercast.protocols.hybrid import Sent, Ticket, TokenSite
+from ordercast.contract import Action, Event, Ordered, Originate, Received, Setup, Up, Window
+from ordercast.protocols.hybrid import Ticket, TokenSite
+from ordercast.sender import Sender
 from ordercast.stack import Stack
-from ordercast.types import Identity, MemberId, Nanoseconds, NetId
+from ordercast.types import Frame, MemberId, Nanoseconds, NetId
 
 AREA = "hybrid"
 
@@ -19,14 +19,8 @@ AREA = "hybrid"
 @mutant("own_at_multicast", "token_site", AREA, "a sender delivers its own frame when it multicasts it")
 def own_at_multicast(setup: Setup) -> Stack:
     class Early(TokenSite):
-        def _pull(self, now: Nanoseconds) -> list[Action]:
-            out = super()._pull(now)
-            for action in list(out):
-                if isinstance(action, Down) and isinstance(action.event, Multicast):
-                    body = action.event.body
-                    assert isinstance(body, Sent)
-                    out.append(Up(Ordered(body.frame)))
-            return out
+        def _carry(self, frame: Frame) -> list[Action]:
+            return [*super()._carry(frame), Up(Ordered(frame))]
 
         def _drain(self, out: list[Action]) -> None:
             told: list[Action] = []
@@ -131,10 +125,9 @@ def h14_no_nulls(setup: Setup) -> Stack:
 @mutant("null_timer_lost", "token_site", AREA, "without tickets_at_once the timer that sends them is never set")
 def null_timer_lost(setup: Setup) -> Stack:
     class NoTimer(TokenSite):
-        def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-            out = super().start(now, identity, stored)
+        def __init__(self, setup: Setup) -> None:
+            super().__init__(setup)
             self.null_set = True
-            return out
 
     return token_site(setup, order=NoTimer)
 
@@ -174,25 +167,25 @@ def tickets_cut_off(setup: Setup) -> Stack:
 @mutant("two_sequencers", "token_site", AREA, "the two highest members both issue tickets, from clocks of their own")
 def two_sequencers(setup: Setup) -> Stack:
     class Two(TokenSite):
-        def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-            out = super().start(now, identity, stored)
-            highest = sorted(identity.members)[-2:]
+        def __init__(self, setup: Setup) -> None:
+            super().__init__(setup)
+            highest = sorted(setup.identity.members)[-2:]
             self.active = self.me if self.me in highest else highest[self.me % len(highest)]
             self.sequencer = (self.active, 0)
-            return out
 
     return token_site(setup, order=Two)
 
 
 @mutant("window_forgotten", "token_site", AREA, "what waited when the window was shut is not pulled when it opens")
 def window_forgotten(setup: Setup) -> Stack:
-    class Forgets(TokenSite):
-        def _pull(self, now: Nanoseconds) -> list[Action]:
-            if self.view_id is not None and self.outbox and self.link.window_open() <= 0:
-                self.stuck = True
-            return [] if getattr(self, "stuck", False) else super()._pull(now)
+    class Forgets(Sender):
+        def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+            if type(event) is Window:
+                self.window = event.frames
+                return []
+            return super().up(now, event)
 
-    return token_site(setup, order=Forgets)
+    return token_site(setup, sender=Forgets)
 
 
 @mutant("originates_late", "token_site", AREA, "a frame is noted as originated only after it was multicast")
@@ -200,14 +193,17 @@ def originates_late(setup: Setup) -> Stack:
     class Late(TokenSite):
         held: list[Action]
 
-        def _pull(self, now: Nanoseconds) -> list[Action]:
-            held = getattr(self, "held", [])
-            out = super()._pull(now)
-            self.held = [a for a in out if isinstance(a, Originate)]
-            return held + [a for a in out if not isinstance(a, Originate)]
+        def _told(self, out: list[Action]) -> list[Action]:
+            before, self.held = getattr(self, "held", []), [a for a in out if isinstance(a, Originate)]
+            return before + [a for a in out if not isinstance(a, Originate)]
+
+        def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+            return self._told(super().down(now, event))
+
+        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+            return self._told(super().up(now, event, child))
 
         def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
-            held, self.held = getattr(self, "held", []), []
-            return held + super().drained(now, net)
+            return self._told(super().drained(now, net))
 
     return token_site(setup, order=Late)

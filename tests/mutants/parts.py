@@ -5,36 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from ordercast.contract import Note, Setup
-from ordercast.framing import Framing, Inbox, Outbox
+from ordercast.framing import Framing, Inbox
 from ordercast.groups import Groups
 from ordercast.membership import Committed, Membership
 from ordercast.membership.sight import Sight
+from ordercast.outbox import Outbox
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.recovery import Exchange
 from ordercast.protocols.totem.ring import Ring
 from ordercast.protocols.totem.rings import Rings
+from ordercast.protocols.totem.turning import Turning
+from ordercast.sender import Sender
 from ordercast.stack import Stack, chain
-from ordercast.transis.link import Link, window_frames
-from ordercast.types import MemberId, Service, ViewId
+from ordercast.transis.link import Link
+from ordercast.types import MemberId, ViewId
 
 
 def token_site(
     setup: Setup,
     *,
     framing: type[Framing] = Framing,
+    sender: type[Sender] = Sender,
     outbox: type[Outbox] = Outbox,
     inbox: type[Inbox] = Inbox,
     order: type[TokenSite] = TokenSite,
     link: type[Link] = Link,
 ) -> Stack:
     """As the shipped factory, with other classes."""
-    identity = setup.identity
-    waiting = outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    below = link(setup.timeout_ns, window_frames(setup.frame_bytes))
-    top = framing(waiting, (Service.AGREED,), setup.outbox_bytes)
+    top, middle = framing(), order(setup)
     top.inbox = inbox()
-    return chain(top, order(setup, waiting, below, setup.options), below)
+    middle.sender.__class__ = sender
+    middle.sender.outbox.__class__ = outbox
+    return chain(top, middle, link(setup))
 
 
 def totem(
@@ -42,7 +45,9 @@ def totem(
     *,
     groups: type[Groups] = Groups,
     inbox: type[Inbox] = Inbox,
+    outbox: type[Outbox] = Outbox,
     layer: type[RingLayer] = RingLayer,
+    turn: type[Turning] = Turning,
     rings: type[Rings] = Rings,
     ring: type[Ring] | None = None,
     exchange: type[Exchange] | None = None,
@@ -52,11 +57,10 @@ def totem(
 ) -> Stack:
     """As the shipped factory; `parts` replace those of the membership: evidence, table, handover, number, ballot,
     patience, chooser."""
-    identity = setup.identity
-    outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    framing = Framing(outbox, (Service.AGREED, Service.SAFE), setup.outbox_bytes)
+    framing, bottom = Framing(), layer(setup, setup.options)
     framing.inbox = inbox()
-    bottom = layer(setup, outbox, setup.options)
+    bottom.turn.__class__ = turn
+    bottom.sender.outbox.__class__ = outbox
 
     class Patched(rings):  # type: ignore[misc, valid-type]
         def _make(self, id: ViewId, members: tuple[MemberId, ...]) -> Ring:
@@ -82,4 +86,4 @@ def totem(
     for name, kind in parts.items():
         owner = bottom.membership.sight if name in ("evidence", "table") else bottom.membership
         getattr(owner, name).__class__ = kind
-    return chain(groups(identity.me, framing), framing, bottom)
+    return chain(groups(setup.identity.me), framing, bottom)

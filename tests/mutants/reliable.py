@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tests.mutants.order import SkipMissing
 from tests.mutants.parts import token_site
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Body, SetTimer, Setup
+from ordercast.contract import Action, Body, SetTimer, Setup, Up, Window
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.stack import Stack
 from ordercast.transis.link import Link
@@ -17,7 +16,7 @@ from ordercast.transis.packets import Data, Nack, Status
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
 from ordercast.transis.stability import Key, Stability
-from ordercast.types import Identity, MemberId, Nanoseconds
+from ordercast.types import MemberId, Nanoseconds
 
 AREA = "reliable layer"
 
@@ -33,15 +32,14 @@ def with_parts(
     """The token-site stack over a link with one part replaced."""
 
     class Patched(Link):
-        def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-            out = super().start(now, identity, stored)
+        def __init__(self, setup: Setup) -> None:
+            super().__init__(setup)
             if reception is not None:
                 self.reception = reception(self.n)
             if stability is not None:
                 self.stability = stability(self.n)
             if repair is not None:
                 self.repair = repair(self.rank, self.n, self.timeout_ns)
-            return out
 
     return token_site(setup, link=Patched, order=order)
 
@@ -210,9 +208,9 @@ def back_pressure_stays(setup: Setup) -> Stack:
 )  # fmt: skip
 def window_ignored(setup: Setup) -> Stack:
     class Floods(Link):
-        def window_open(self) -> int:
-            super().window_open()
-            return 1_000_000
+        def _window(self) -> list[Action]:
+            self.told = 2**40
+            return [Up(Window(1_000_000))]
 
     return token_site(setup, link=Floods)
 

@@ -7,10 +7,10 @@ from tests.mutants.parts import totem
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Ordered, Originate, SetTimer, Setup, Up
-from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.packets import Data, HoldCancel, Token
 from ordercast.protocols.totem.ring import SAFE, Exchanging, Held, Ring, Source, Visit
 from ordercast.protocols.totem.rings import Rings
+from ordercast.protocols.totem.turning import Turning
 from ordercast.stack import Stack
 from ordercast.types import MemberId, Nanoseconds, Peer, ViewId
 
@@ -156,14 +156,14 @@ def linger_beyond_the_window(setup: Setup) -> Stack:
     scenario="lone_speaker",
 )  # fmt: skip
 def linger_for_ever(setup: Setup) -> Stack:
-    class Keeps(RingLayer):
-        def _take(self, now: Nanoseconds) -> list[Action]:
-            out = super()._take(now)
+    class Keeps(Turning):
+        def take(self, now: Nanoseconds) -> list[Action]:
+            out = super().take(now)
             if not self.hand.lingers:
                 return out
             return [action for action in out if not (isinstance(action, SetTimer) and action.name == "hold")]
 
-    return totem(setup, layer=Keeps)
+    return totem(setup, turn=Keeps)
 
 
 @mutant(
@@ -174,9 +174,14 @@ def linger_for_ever(setup: Setup) -> Stack:
     scenario="lone_safe",
 )
 def linger_though_safe_waits(setup: Setup) -> Stack:
-    class Keeps(RingLayer):
+    class Keeps(Turning):
         def _lone_speaker(self, ring: Ring, token: Token) -> bool:
-            mine = self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.leaving
+            mine = (
+                self.hand.speaker == self.me
+                and ring.my_trc > 0
+                and self.options.hold_after > 0
+                and not self.sender.leaving
+            )
             calm = not token.rtr and token.aru_id is None and token.room is None
             return mine and calm and ring is self.rings.ring and self.rings.attempt is None
 
@@ -184,10 +189,10 @@ def linger_though_safe_waits(setup: Setup) -> Stack:
             ring, token = self.rings.ring, self.hand.held
             assert token is not None
             out: list[Action] = []
-            self._originate(ring, ring.early(token, self.outbox), out)
-            return out + self._deliver()
+            self._originate(ring, ring.early(token, self.sender), out)
+            return out + self.deliver()
 
-    return totem(setup, layer=Keeps)
+    return totem(setup, turn=Keeps)
 
 
 @mutant(
@@ -198,20 +203,20 @@ def linger_though_safe_waits(setup: Setup) -> Stack:
     scenario="lone_caller",
 )
 def linger_not_called_off(setup: Setup) -> Stack:
-    class Deaf(RingLayer):
-        def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
-            return [] if self.hand.lingers else super()._hold_cancel(now, source, packet)
+    class Deaf(Turning):
+        def hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
+            return [] if self.hand.lingers else super().hold_cancel(now, source, packet)
 
-    return totem(setup, layer=Deaf)
+    return totem(setup, turn=Deaf)
 
 
 @mutant("ring_frames_of_others_kept", "totem", AREA, "frames of an earlier ring are taken for frames of this one")
 def ring_frames_of_others_kept(setup: Setup) -> Stack:
-    class Mixes(RingLayer):
-        def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
-            super()._data(now, source, replace(data, ring=self.rings.ring.id), out)
+    class Mixes(Turning):
+        def data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+            super().data(now, source, replace(data, ring=self.rings.ring.id), out)
 
-    return totem(setup, layer=Mixes)
+    return totem(setup, turn=Mixes)
 
 
 @mutant("flow_sent_never_forgotten", "totem", AREA, "what a member sent at its last visit stays on the token's count")
@@ -240,25 +245,25 @@ def flow_one_frame_a_rotation(setup: Setup) -> Stack:
 
 @mutant("hold_for_ever", "totem", AREA, "an idle token rests until somebody has something to send")
 def hold_for_ever(setup: Setup) -> Stack:
-    class Keeps(RingLayer):
-        def _take(self, now: Nanoseconds) -> list[Action]:
-            out = super()._take(now)
+    class Keeps(Turning):
+        def take(self, now: Nanoseconds) -> list[Action]:
+            out = super().take(now)
             if self.hand.held is None or self.hand.lingers:
                 return out
             return [action for action in out if not (isinstance(action, SetTimer) and action.name == "hold")]
 
-    return totem(setup, layer=Keeps)
+    return totem(setup, turn=Keeps)
 
 
 @mutant("alone_never_visits", "totem", AREA, "the token of a ring of one rests for ever")
 def alone_never_visits(setup: Setup) -> Stack:
-    class Rests(RingLayer):
+    class Rests(Turning):
         def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
             out = super()._pass(now, ring, token)
             done = self.rings.attempt is None and len(ring.members) == 1
             return [] if done else out
 
-    return totem(setup, layer=Rests)
+    return totem(setup, turn=Rests)
 
 
 @mutant("ring_numbers_wrap", "totem", AREA, "numbers of frames are kept in 31 bits")
@@ -307,7 +312,7 @@ def ring_duplicates_kept(setup: Setup) -> Stack:
 
 @mutant("ring_own_at_once", "totem", AREA, "a sender delivers its own agreed frame when it numbers it")
 def ring_own_at_once(setup: Setup) -> Stack:
-    class Early(RingLayer):
+    class Early(Turning):
         def _originate(self, ring: Ring, new: list[Held], out: list[Action]) -> None:
             before = len(out)
             super()._originate(ring, new, out)
@@ -315,14 +320,14 @@ def ring_own_at_once(setup: Setup) -> Stack:
                 if isinstance(action, Originate) and action.frame.service != SAFE:
                     out.append(Up(Ordered(action.frame)))
 
-        def _deliver(self) -> list[Action]:
+        def deliver(self) -> list[Action]:
             return [
-                action for action in super()._deliver()
+                action for action in super().deliver()
                 if not (isinstance(action, Up) and isinstance(action.event, Ordered)
                         and action.event.frame.sender == self.me and action.event.frame.service != SAFE)
             ]  # fmt: skip
 
-    return totem(setup, layer=Early)
+    return totem(setup, turn=Early)
 
 
 @mutant("ring_room_ignored", "totem", AREA, "free space at the application, once gone, is never given back to the ring")

@@ -9,12 +9,14 @@ from tests.mutants.registry import mutant
 from ordercast.contract import Action, Note, Ordered, Setup, Up, ViewChange
 from ordercast.framing import Inbox
 from ordercast.membership import Committed
+from ordercast.outbox import Outbox
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.packets import Data, Token
 from ordercast.protocols.totem.recovery import Exchange, RecoveryPlan
 from ordercast.protocols.totem.ring import Ring
 from ordercast.protocols.totem.rings import Rings
+from ordercast.protocols.totem.turning import Turning
 from ordercast.stack import Stack
 from ordercast.types import Nanoseconds, Peer
 
@@ -225,23 +227,22 @@ def views_no_transitional(setup: Setup) -> Stack:
     scenario="late_frames",
 )  # fmt: skip
 def views_frozen_inserts(setup: Setup) -> Stack:
-    class Thaws(RingLayer):
-        def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+    class Thaws(Turning):
+        def data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
             frozen, self.membership.frozen = self.membership.frozen, False
-            super()._data(now, source, data, out)
+            super().data(now, source, data, out)
             self.membership.frozen = frozen
 
-    return totem(setup, layer=Thaws)
+    return totem(setup, turn=Thaws)
 
 
 @mutant("views_unwind_forgotten", "totem", AREA, "a message half originated is not taken back at a view change")
 def views_unwind_forgotten(setup: Setup) -> Stack:
-    class Forgets(RingLayer):
-        def __init__(self, *arguments, **named) -> None:  # type: ignore[no-untyped-def]
-            super().__init__(*arguments, **named)
-            self.outbox.unwind = lambda: None  # type: ignore[method-assign]
+    class Forgets(Outbox):
+        def unwind(self) -> None:
+            return
 
-    return totem(setup, layer=Forgets)
+    return totem(setup, outbox=Forgets)
 
 
 @mutant("views_inbox_not_reset", "totem", AREA, "fragments of an earlier view are kept and completed in the next")
@@ -259,6 +260,6 @@ def views_old_tokens_served(setup: Setup) -> Stack:
         def _recover(self, now: Nanoseconds, committed: Committed) -> list[Action]:
             out = super()._recover(now, committed)
             self.rings.ring.hold_safe = False
-            return out + self._deliver()
+            return out + self.turn.deliver()
 
     return totem(setup, layer=GoesOn)

@@ -11,11 +11,9 @@ from ordercast.contract import (
     ALL,
     FreeSpace,
     Layer,
-    Leave,
     Left,
     Note,
     Ordered,
-    Originate,
     Packet,
     Receive,
     SetTimer,
@@ -24,9 +22,9 @@ from ordercast.contract import (
     Transmit,
     Up,
     ViewChange,
-    Waiting,
 )
-from ordercast.framing import Framing, Outbox
+from ordercast.framing import Framing
+from ordercast.sender import Sender
 from ordercast.stack import Node, Stack
 from ordercast.types import U63, Cause, Frame, Service, View, ViewId, ViewKind
 
@@ -44,9 +42,9 @@ class Token(Packet, frozen=True, gc=False, tag=2):
 class Tiny(Layer):
     name = "tiny"
 
-    def __init__(self, setup: Setup, outbox: Outbox) -> None:
-        self.setup, self.outbox = setup, outbox
-        self.me = setup.identity.me
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.me = setup, setup.identity.me
+        self.sender = Sender(setup, (Service.AGREED,), lambda: True, wake=self.speak, go=lambda now: [Up(Left())])
         self.sent = 0
 
     def start(self, now, identity, stored):
@@ -55,20 +53,20 @@ class Tiny(Layer):
         view = View(ViewId(1, members[0]), ViewKind.REGULAR, members, members, cause=Cause("start"))
         told = {key: number for key, (number, _) in stored.items()}
         note = Note("started", {"stored": told, "ring_seq": identity.ring_seq})
-        return [note, Up(ViewChange(view)), SetTimer("tick", now + TICK)]
+        return [note, Up(ViewChange(view)), *self.sender.enter(view.id), SetTimer("tick", now + TICK)]
 
     def down(self, now, event):
-        if type(event) is Waiting:
-            out = []
-            for frame in self.outbox.take(1000):
-                out += [Originate(frame), Note("work", {"units": 1})]
-                out += [Transmit(net, ALL, Word(frame)) for net in self.setup.nets]
-                out.append(Up(Ordered(frame)))
-            return out
         if type(event) is FreeSpace:
             return [Note("room", {"frames": event.frames})]
-        assert type(event) is Leave
-        return [Up(Left())]
+        return self.sender.down(now, event)
+
+    def speak(self, now):
+        out = []
+        for frame in self.sender.take(1000):
+            out += [*self.sender.originated([frame]), Note("work", {"units": 1})]
+            out += [Transmit(net, ALL, Word(frame)) for net in self.setup.nets]
+            out.append(Up(Ordered(frame)))
+        return out
 
     def receive(self, now, net, source, packet, drops):
         kind = type(packet).__name__
@@ -100,9 +98,7 @@ class Tiny(Layer):
 
 
 def make(setup: Setup) -> Stack:
-    identity = setup.identity
-    outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    return Stack(Node(Framing(outbox, (Service.AGREED,)), [Node(Tiny(setup, outbox), nets=setup.nets)]))
+    return Stack(Node(Framing(), [Node(Tiny(setup), nets=setup.nets)]))
 
 
 INFO = registry.ProtocolInfo(

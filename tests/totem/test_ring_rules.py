@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ordercast.conformance.script import Script
-from ordercast.framing import Outbox
+from ordercast.outbox import Outbox
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, RingEntry, Token

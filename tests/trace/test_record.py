@@ -30,7 +30,7 @@ INPUTS = [
 ]
 ACTIONS = [
     Up(ViewChange(View(ViewId(1, 1), ViewKind.REGULAR, (1, 2)))),
-    Up(Accepted(1, 2, 3, ())),
+    Accepted(1, 2, 3, ()),
     Up(Delivered(Batch(1, 9, 1, 1, Service.AGREED, b"\0\0\0\0", b""))),
     Originate(Frame(1, 9, 1, 1, 3, b"\0\0\0\0", b""), ViewId(1, 1)),
     SetTimer("link/ack", 77),

@@ -17,7 +17,8 @@ from ordercast.contract import (
     Up,
     ViewChange,
 )
-from ordercast.framing import Inbox, Outbox
+from ordercast.framing import Inbox
+from ordercast.outbox import Outbox
 from ordercast.trace.digest import frame_digest, run_digest
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level
@@ -39,7 +40,7 @@ def test_rows_of_a_message_from_submit_to_delivery() -> None:
     [frame] = frame_of([b"a", b"", b"ccc"])
     batch = Inbox().take(frame)
     recorder.event(0, 0, Kind.START)
-    recorder.actions(1, 2, [SetTimer("x", 5), Up(ViewChange(VIEW)), Up(Accepted(1, 3, 3, ("g",)))])
+    recorder.actions(1, 2, [SetTimer("x", 5), Up(ViewChange(VIEW)), Accepted(1, 3, 3, ("g",))])
     recorder.actions(2, 3, [Originate(frame, VIEW.id), Receive(frame), Up(Delivered(batch, 4, 5))])
     recorder.actions(3, 4, [Refuse("closed"), Note("t1", {"us": 3}), Up(GroupView("g", (1,))), Up(Left())])
     recorder.event(4, 5, Kind.END, queues={"outbox": 0})

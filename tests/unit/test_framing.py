@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
-from ordercast.contract import Accepted, Down, Refuse, Room, Up, ViewChange, Waiting
-from ordercast.framing import LENGTH_BYTES, Framing, Inbox, Outbox
-from ordercast.types import Cause, Service, Submission, View, ViewId, ViewKind
+from ordercast.contract import Up, ViewChange
+from ordercast.framing import Framing, Inbox
+from ordercast.outbox import LENGTH_BYTES, Outbox
+from ordercast.types import Cause, Service, View, ViewId, ViewKind
 
 LIMIT = 100
 
@@ -98,41 +97,14 @@ def test_control_goes_first_and_has_no_counter() -> None:
     assert frames[0].counter == 0 and frames[-1].counter == 1
 
 
-@pytest.mark.parametrize(
-    ("submission", "why"),
-    [
-        (Submission([], Service.AGREED), "empty"),
-        (Submission([b"x"], Service.SAFE), "service"),
-        (Submission([b"x" * (16 * 2**20 + 1)], Service.AGREED), "too large"),
-    ],
-)
-def test_refused_whole_and_nothing_changed(submission: Submission, why: str) -> None:
-    box = Outbox(1, 1, 60_000)
-    layer = Framing(box, (Service.AGREED,))
-    assert layer.submit(0, submission) == [Refuse(why)]
-    assert box.counter == 0 and not box
-
-
-def test_overloaded_then_room() -> None:
-    box = Outbox(1, 1, 60_000)
-    layer = Framing(box, (Service.AGREED,), bytes_max=1000, views=False)
-    full = layer.submit(0, Submission([b"x" * 2000]))
-    assert full == [Up(Accepted(1, 1, Service.AGREED, ())), Down(Waiting())]
-    assert layer.submit(0, Submission([b"y"])) == [Refuse("overloaded")]
-    assert layer.drained(0, 0) == []
-    box.take(10)
-    assert layer.drained(0, 0) == [Up(Room())]
-    assert layer.submit(0, Submission([b"y"]))[0] == Up(Accepted(2, 1, Service.AGREED, ()))
-
-
 def test_a_regular_view_resets_reassembly_a_transitional_one_does_not() -> None:
-    layer = Framing(outbox(), (Service.AGREED,))
+    layer = Framing()
     cut = outbox()
     cut.put([b"y" * 250], Service.AGREED)
     layer.inbox.take(cut.take(1)[0])
     for kind, left in ((ViewKind.TRANSITIONAL, 1), (ViewKind.REGULAR, 0)):
         view = View(ViewId(4, 1), kind, (1,), cause=Cause("start"))
-        assert layer.up(0, ViewChange(view)) == [Up(ViewChange(view))]
+        assert layer.up(0, ViewChange(view), 0) == [Up(ViewChange(view))]
         assert layer.inbox.open() == left
 
 

@@ -8,6 +8,7 @@ from ordercast.contract import (
     Action,
     Down,
     Event,
+    FreeSpace,
     Layer,
     Multicast,
     Note,
@@ -16,7 +17,6 @@ from ordercast.contract import (
     Store,
     Transmit,
     Up,
-    Waiting,
 )
 from ordercast.stack import Node, Stack, chain
 from ordercast.types import Identity, Peer
@@ -36,7 +36,7 @@ class Upper(Layer):
     def __init__(self) -> None:
         self.heard: list[str] = []
 
-    def up(self, now: int, event: Event) -> list[Action]:
+    def up(self, now: int, event: Event, child: int) -> list[Action]:
         assert isinstance(event, Said)
         self.heard.append(event.text)
         return [] if event.text.startswith("own") else [Down(Multicast(event)), Up(event)]  # type: ignore[arg-type]
@@ -88,9 +88,9 @@ def test_two_lower_layers_on_two_nets() -> None:
             return []
 
         def room(self, now: int, frames: int) -> list[Action]:
-            return [Down(Waiting(), child=1)]
+            return [Down(FreeSpace(frames), child=1)]
 
-        def up(self, now: int, event: Event) -> list[Action]:
+        def up(self, now: int, event: Event, child: int) -> list[Action]:
             return []
 
     stack = Stack(Node(Top(), [Node(Lower(), nets=(0,)), Node(Lower(), nets=(1,))]))
@@ -99,3 +99,51 @@ def test_two_lower_layers_on_two_nets() -> None:
     assert first[0].name == "lower/tick" and second[0].name == "lower1/tick"  # type: ignore[attr-defined]
     assert stack.room(0, 3) == [Note("asked")]
     assert stack.timer(0, "lower1/tick", 0) == [Note("tick")]
+
+
+class Above(Layer):
+    """Notes what it hears, and that nothing is heard before its own start."""
+
+    name = "above"
+
+    def __init__(self) -> None:
+        self.started = False
+        self.heard: list[tuple[int, bool]] = []
+
+    def start(self, now: int, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        self.started = True
+        return []
+
+    def up(self, now: int, event: Event, child: int) -> list[Action]:
+        self.heard.append((child, self.started))
+        return []
+
+    def flush_state(self) -> bytes:
+        return b"heard %d" % len(self.heard)
+
+
+class Eager(Layer):
+    """Speaks at its start; asks the layer above in the middle of a step."""
+
+    name = "eager"
+
+    def start(self, now: int, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        return [Up(Said("hello"))]
+
+    def receive(self, now: int, net: int, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        return [Up(Said("more")), Note("asked", {"state": self.flush_state_above()})]
+
+
+def test_all_are_started_before_any_hears_and_an_event_names_who_said_it() -> None:
+    above = Above()
+    stack = Stack(Node(above, [Node(Eager(), nets=(0,)), Node(Eager(), nets=(1,))]))
+    stack.start(0, Identity(1, 1, (1,)), {})
+    assert above.heard == [(1, True), (0, True)]
+    stack.receive(0, 1, Peer(1, 1), Ping("x"))
+    assert above.heard[2:] == [(1, True)]
+
+
+def test_a_lower_layer_asks_in_the_middle_of_its_step() -> None:
+    stack = chain(Above(), Eager())
+    stack.start(0, Identity(1, 1, (1,)), {})
+    assert stack.receive(0, 0, Peer(1, 1), Ping("x")) == [Note("asked", {"state": b"heard 1"})]

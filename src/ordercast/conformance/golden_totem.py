@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ordercast.framing import Outbox
 from ordercast.lab.latency import echo_latency
+from ordercast.outbox import Outbox
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.packets import Data, RingEntry, Token
 from ordercast.protocols.totem.recovery import install_plan, recovery_plan

@@ -239,6 +239,8 @@ class Script:
                     answers += member.stack.stored(self.now, key, number)
                 case Up(event=event):
                     self._up(id, event)
+                case Accepted(counter=counter, count=count):
+                    say(f"{id}: accepted {counter}" + (f"..{counter + count - 1}" if count > 1 else ""))
                 case Refuse(why=why):
                     say(f"{id}: refused, {why}")
                 case Note(name=name, fields=fields):
@@ -254,8 +256,6 @@ class Script:
     def _up(self, id: int, event: Any) -> None:
         say = self.out.append
         match event:
-            case Accepted(counter=counter, count=count):
-                say(f"{id}: accepted {counter}" + (f"..{counter + count - 1}" if count > 1 else ""))
             case Delivered(batch=batch):
                 names = [f"{batch.sender}.{batch.counter + k}" for k in range(batch.count)]
                 self.members[id].log += names

@@ -158,10 +158,8 @@ class Node:
         actions = self._input(_submitted, self.stack.submit, submission)
         answer: Accepted | Refuse | None = None
         for action in actions:
-            if type(action) is Refuse:
+            if type(action) is Accepted or type(action) is Refuse:
                 answer = action
-            elif type(action) is Up and type(action.event) is Accepted:
-                answer = action.event
         self._hand_over()
         return answer
 
@@ -351,8 +349,6 @@ class Node:
             self._unread_frames += 1
             self._unread_bytes += size
             self.delivered_bytes += size
-        elif kind is Accepted:
-            return
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
         self._events.append(event)

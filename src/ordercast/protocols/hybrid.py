@@ -16,7 +16,6 @@ Differs from the paper (numbers of the errata in docs/protocols/token_site.md):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from heapq import heappop, heappush
 from typing import Annotated, Any
 
@@ -25,30 +24,24 @@ from msgspec import Meta, Struct
 from ordercast.contract import (
     Action,
     Body,
-    Down,
     Event,
     Layer,
-    Leave,
-    Multicast,
     Note,
     Ordered,
-    Originate,
     Receive,
     Received,
     SetTimer,
     Setup,
     Up,
-    ViewChange,
-    Waiting,
-    Window,
 )
 from ordercast.errors import WireError
-from ordercast.framing import Framing, Outbox
+from ordercast.framing import Framing
 from ordercast.registry import ProtocolInfo
+from ordercast.sender import LEAVE, Sender
 from ordercast.stack import Stack, chain
-from ordercast.transis.link import Link, window_frames
+from ordercast.transis.link import Link
 from ordercast.transis.packets import Data, Nack, Retrans, Status
-from ordercast.types import U32, U63, Frame, Identity, MemberId, Nanoseconds, NetId, Service, ViewId
+from ordercast.types import U32, U63, Frame, MemberId, Nanoseconds, NetId, Service
 
 TICKETS_MAX = 1_024  # in one packet of their own
 TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
@@ -90,15 +83,11 @@ class TokenSite(Layer):
 
     name = "hybrid"
 
-    def __init__(self, setup: Setup, outbox: Outbox, link: Link, options: HybridOptions) -> None:
-        self.outbox, self.link, self.options = outbox, link, options
-        self.timeout_ns = setup.timeout_ns
+    def __init__(self, setup: Setup) -> None:
+        identity, self.options = setup.identity, setup.options
+        self.sender = Sender(setup, (Service.AGREED,), self._settled, carry=self._carry)
         self.null_ns = max(1, setup.timeout_ns // 50)  # T_null
-        self.me = setup.identity.me
-        self.leaving = False
-        self.view_id: ViewId | None = None
-
-    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        self.me = identity.me
         self.active = max(identity.members)  # the sequencer; the only active process
         self.sequencer = (self.active, 0)
         self.c = 0  # last own frame
@@ -109,7 +98,6 @@ class TokenSite(Layer):
         self.LT: list[Ticket] = []  # own tickets not yet multicast
         self.own: list[int] = []  # own numbers issued and not yet received back, ascending
         self.null_set = False
-        return []
 
     @property
     def is_active(self) -> bool:
@@ -118,29 +106,16 @@ class TokenSite(Layer):
     # ----------------------------------------------------------------------------------------------------- sending
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
-        if type(event) is Waiting:
-            return self._pull(now)
-        if type(event) is Leave:
-            self.leaving = True
-            return [SetTimer("leave", now + self.timeout_ns), *self._leave_if_empty()]
-        return [Down(event)]
+        return self.sender.down(now, event)
 
-    def _pull(self, now: Nanoseconds) -> list[Action]:
-        """Originate what waits, while the layer below takes it."""
-        out: list[Action] = []
-        if not self.outbox or self.view_id is None:
-            return out
-        for frame in self.outbox.take(self.link.window_open()):
-            self.c += 1
-            if self.is_active:
-                if len(self.LT) >= TICKETS_RIDING_MAX:
-                    out += self._null()
-                self._issue(self.me, self.c)
-                body = Sent(self.c, self.sequencer, frame, self._outgoing(), self.t)
-            else:
-                body = Sent(self.c, self.sequencer, frame)
-            out.append(Originate(frame, self.view_id))
-            out.append(Down(Multicast(body)))
+    def _carry(self, frame: Frame) -> list[Action]:
+        """An own frame leaves; the sequencer's with its ticket."""
+        self.c += 1
+        if not self.is_active:
+            return [self.sender.multicast(Sent(self.c, self.sequencer, frame))]
+        out = self._null() if len(self.LT) >= TICKETS_RIDING_MAX else []
+        self._issue(self.me, self.c)
+        out.append(self.sender.multicast(Sent(self.c, self.sequencer, frame, self._outgoing(), self.t)))
         return out
 
     def _issue(self, sender: MemberId, c: int) -> None:
@@ -157,21 +132,15 @@ class TokenSite(Layer):
         out: list[Action] = []
         while self.LT:
             out.append(Note("null", {"tickets": len(self.LT)}))
-            out.append(Down(Multicast(Null(self._outgoing(), self.t))))
+            out.append(self.sender.multicast(Null(self._outgoing(), self.t)))
         return out
 
     # --------------------------------------------------------------------------------------------------- receiving
 
-    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
-        kind = type(event)
-        if kind is Received:
-            return self._receive(now, event)  # type: ignore[arg-type]
-        if kind is Window:
-            return self._pull(now)
-        if kind is ViewChange:
-            self.view_id = event.view.id  # type: ignore[attr-defined]
-            return [Up(event), *self._pull(now)]
-        return [Up(event)]
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+        if type(event) is Received:
+            return self._receive(now, event)
+        return self.sender.up(now, event)
 
     def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
         sender, body = event.sender, event.body
@@ -188,8 +157,8 @@ class TokenSite(Layer):
                     self.null_set = True
                     out.append(SetTimer("null", now + self.null_ns))
         self._drain(out)
-        if self.leaving:
-            out += self._leave_if_empty()
+        if self.sender.leaving:
+            out += self.sender.settle(now)
         return out
 
     def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
@@ -224,24 +193,17 @@ class TokenSite(Layer):
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         out = self._null() if self.LT and self.options.tickets_at_once else []
-        if self.outbox:
-            out += self._pull(now)
-        if self.leaving:
-            out += self._leave_if_empty()
-        return out
+        return out + self.sender.settle(now) if self.sender.leaving else out
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
-        if name == "null":
-            self.null_set = False
-            return self._null()
-        assert name == "leave"
-        return [Down(Leave())]
+        if name == LEAVE:
+            return self.sender.go(now)
+        assert name == "null"
+        self.null_set = False
+        return self._null()
 
-    def _leave_if_empty(self) -> list[Action]:
-        if self.outbox or self.Q or self.LT or self.done[self.me] < self.c:
-            return []
-        self.leaving = False
-        return [Down(Leave())]
+    def _settled(self) -> bool:
+        return not (self.Q or self.LT) and self.done[self.me] == self.c
 
     def status(self) -> dict[str, Any]:
         waits = ""
@@ -249,7 +211,7 @@ class TokenSite(Layer):
             waits = f"frame {self.UT[0][3]} of member {self.UT[0][2]}, whose ticket is here"
         elif self.Q:
             waits = f"tickets of the sequencer, member {self.active}"
-        elif self.outbox:
+        elif self.sender:
             waits = "the window of the layer below"
         return {
             "role": "active" if self.is_active else "passive",
@@ -257,18 +219,18 @@ class TokenSite(Layer):
             "undelivered": len(self.Q),
             "tickets": len(self.UT),
             "tickets_to_send": len(self.LT),
-            "queues": {"undelivered": len(self.Q), "tickets": len(self.UT), "tickets_to_send": len(self.LT)},
+            "sender": self.sender.status(),
+            "queues": {
+                "outbox": self.sender.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
+                "tickets_to_send": len(self.LT),
+            },
             "waits": waits,
-        }
+        }  # fmt: skip
 
 
 def token_site(setup: Setup) -> Stack:
     """Framing over token-site over the reliable causal layer."""
-    identity = setup.identity
-    outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    link = Link(setup.timeout_ns, window_frames(setup.frame_bytes))
-    framing = Framing(outbox, (Service.AGREED,), setup.outbox_bytes)
-    return chain(framing, TokenSite(setup, outbox, link, setup.options), link)
+    return chain(Framing(), TokenSite(setup), Link(setup))
 
 
 _PAPER = "A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)"

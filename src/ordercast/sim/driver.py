@@ -351,11 +351,7 @@ class Driver(Traffic):
         """What a core says to its application, deliveries apart."""
         what = type(event)
         application = self.applications[host.id]
-        if what is Accepted:
-            host.counter = event.counter + event.count - 1  # type: ignore[attr-defined]
-            application.submitted += event.count  # type: ignore[attr-defined]
-            application.accepted()
-        elif what is ViewChange:
+        if what is ViewChange:
             if event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
                 if not host.view and application.groups:
                     self.later(self.time, self._join, host, host.incarnation)
@@ -381,6 +377,11 @@ class Driver(Traffic):
                 entry[0] = NEVER
         elif kind is Note:
             self.notes[action.name] += 1
+        elif kind is Accepted:
+            host.counter = action.counter + action.count - 1
+            application = self.applications[host.id]
+            application.submitted += action.count
+            application.accepted()
         elif kind is Refuse:
             self.applications[host.id].refused(action.why)
         elif kind is Store:

@@ -73,12 +73,13 @@ class Recorder:
         self._fast: Callable[..., None] | None = getattr(sink, "deliver", None)  # the commonest row, without a Row
         self._rows: dict[type, Callable[[int, int, Any], None]] = {}
         if self.level >= Level.DELIVER:
-            self._rows |= {Up: self._up, Originate: self._originate, Refuse: self._refuse}
+            self._rows |= {
+                Up: self._up, Originate: self._originate, Accepted: self._submit, Refuse: self._refuse,
+            }  # fmt: skip
         if self.level >= Level.FULL:
             self._rows |= {Receive: self._receive, Note: self._note}
         self._ups: dict[type, Callable[[int, int, Any], None]] = {
             Delivered: self._deliver,
-            Accepted: self._submit,
             ViewChange: self._view,
             GroupView: self._group_view,
             Left: self._left,
@@ -155,14 +156,14 @@ class Recorder:
             )
         )  # fmt: skip
 
-    def _submit(self, time_ns: int, now_ns: int, event: Accepted) -> None:
+    def _submit(self, time_ns: int, now_ns: int, action: Accepted) -> None:
         seq, rep, kind = self.view
         self.index += 1
         self._append(
             Row(
                 self.member, self.incarnation, self.index, time_ns, now_ns, _SUBMIT,
-                self.member, self.incarnation, event.counter, event.count, None, self.position, None, None, None,
-                int(event.service), event.groups or None, seq, rep, kind,
+                self.member, self.incarnation, action.counter, action.count, None, self.position, None, None, None,
+                int(action.service), action.groups or None, seq, rep, kind,
             )
         )  # fmt: skip
 

@@ -33,6 +33,7 @@ from ordercast.contract import (
     Packet,
     Received,
     SetTimer,
+    Setup,
     Transmit,
     Up,
     ViewChange,
@@ -59,16 +60,11 @@ class Link(Layer):
 
     name = "link"
 
-    def __init__(self, timeout_ns: Nanoseconds, window_max: int) -> None:
-        assert window_max > 0
-        self.timeout_ns, self.window_max = timeout_ns, window_max
-        self.status_ns, self.heartbeat_ns = timeout_ns // 20, timeout_ns // 5  # T_status, T_hb
-        self.leaving = self.left = False
-
-    # ------------------------------------------------------------------------------------------------------- start
-
-    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+    def __init__(self, setup: Setup) -> None:
+        identity, timeout_ns = setup.identity, setup.timeout_ns
         members = tuple(sorted(identity.members))
+        self.timeout_ns, self.window_max = timeout_ns, window_frames(setup.frame_bytes)
+        self.status_ns, self.heartbeat_ns = timeout_ns // 20, timeout_ns // 5  # T_status, T_hb
         self.me, self.members, self.n = identity.me, members, len(members)
         self.rank_of = {member: rank for rank, member in enumerate(members)}
         self.rank = self.rank_of[identity.me]
@@ -78,27 +74,36 @@ class Link(Layer):
         self.stability: Stability[Data[Body]] = Stability(self.n)
         self.repair = Repair(self.rank, self.n, self.timeout_ns)
         self.windows = [self.window_max] * self.n  # last heard from each
+        self.told = 0  # highest own number that the layer above was told it may use
         self.reported = 0  # messages inserted since others last learnt our `have`
-        self.closed = False  # the window was found shut; somebody wants to send
         self.dirty = False  # acknowledgements came since stability was last computed
         self.nack_at: Nanoseconds | None = None
         self.status_at: Nanoseconds | None = None
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
-        return [Up(ViewChange(self.view)), SetTimer("heartbeat", now + self.heartbeat_ns)]
+        self.leaving = self.left = False
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        return [Up(ViewChange(self.view)), *self._window(), SetTimer("heartbeat", now + self.heartbeat_ns)]
 
     # ----------------------------------------------------------------------------------------------------- sending
 
-    def window_open(self) -> int:
-        """How many more frames this member may originate now."""
-        limit = min(self.windows) - self.reception.have[self.rank]
-        left = limit + self.stability.stable[self.rank]  # a lower bound while acknowledgements are not yet added up
-        if left <= 0 and self.dirty:
+    @property
+    def shut(self) -> bool:
+        """The layer above has used up what it was told it may send."""
+        return self.reception.have[self.rank] >= self.told
+
+    def _window(self) -> list[Action]:
+        """Tell the layer above how much it may send now, if it has used up what it was told, or was told too much."""
+        sent = self.reception.have[self.rank]
+        limit = min(self.windows) + self.stability.stable[self.rank]
+        if limit <= sent >= self.told and self.dirty:  # acknowledgements are added up when it matters
             self._advance()
-            left = limit + self.stability.stable[self.rank]
-        if left <= 0:
-            self.closed = True
-            return 0
-        return left
+            limit = min(self.windows) + self.stability.stable[self.rank]
+        limit = max(limit, sent)
+        if limit == self.told or (limit > self.told > sent):
+            return []
+        self.told = limit
+        return [Up(Window(limit - sent))]
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if type(event) is Multicast:
@@ -120,7 +125,8 @@ class Link(Layer):
         self.reported = 0
         if self.n == 1:
             self._advance()
-        return [Transmit(0, ALL, data), Up(Received(self.me, seq, body, vec))]
+        out: list[Action] = [Transmit(0, ALL, data), Up(Received(self.me, seq, body, vec))]
+        return out + self._window() if seq >= self.told else out
 
     # --------------------------------------------------------------------------------------------------- receiving
 
@@ -156,18 +162,19 @@ class Link(Layer):
         seq, vec = data.seq, data.vec
         if len(vec) != self.n or vec[rank] != seq:
             return [Note("drop", {"reason": "vector"})]
-        if rank == transmitter:
+        out: list[Action] = []
+        if rank == transmitter and self.windows[rank] != data.window:
             self.windows[rank] = data.window
+            out += self._window()
         if seq > reception.have[rank] + PENDING_FRAMES_MAX:
-            return [Note("drop", {"reason": "too far ahead"})]
+            return [*out, Note("drop", {"reason": "too far ahead"})]
         inserted = reception.offer(rank, seq, vec, data)
         if inserted is None:
-            return []
+            return out
         if not inserted:
             self.repair.close((rank, seq))
-            held = Note("hold", {"sender": self.members[rank], "seq": seq})
-            return [held, *self._gaps(now, transmitter)] if reception.learn(vec) else [held]
-        out: list[Action] = []
+            out.append(Note("hold", {"sender": self.members[rank], "seq": seq}))
+            return out + self._gaps(now, transmitter) if reception.learn(vec) else out
         self.dirty = True
         self.reported += len(inserted)
         insert, gaps, members = self.stability.insert, self.repair.gaps, self.members
@@ -184,10 +191,13 @@ class Link(Layer):
     def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
         if status.view != self.view.id or len(status.have) != self.n:
             return [Note("drop", {"reason": "view"})]
-        self.windows[rank] = status.window
         self.stability.report(rank, status.have)
         self.dirty = True
-        return self._gaps(now, rank) if self.reception.learn(status.have) else []
+        out: list[Action] = []
+        if self.windows[rank] != status.window:
+            self.windows[rank] = status.window
+            out += self._window()
+        return out + self._gaps(now, rank) if self.reception.learn(status.have) else out
 
     # ------------------------------------------------------------------------------------------------------ repair
 
@@ -251,20 +261,12 @@ class Link(Layer):
         out: list[Action] = []
         if self.reported * 4 >= self.window_max:
             out += self._report()
-        if self.dirty and (self.closed or self.leaving or len(self.stability.buffer) > 2 * self.window_max):
+        if self.dirty and (self.shut or self.leaving or len(self.stability.buffer) > 2 * self.window_max):
             self._advance()
-            out += self._reopen()
+            out += self._window()
         if self.leaving:
             out += self._drain_out(now)
         return out
-
-    def _reopen(self) -> list[Action]:
-        if self.closed:
-            self.closed = False
-            frames = self.window_open()
-            if frames:
-                return [Up(Window(frames))]
-        return []
 
     def _report(self) -> list[Action]:
         self.reported = 0
@@ -279,7 +281,7 @@ class Link(Layer):
         out: list[Action] = [Note("window", {"frames": self.windows[self.rank]})]
         if before == 0 or self.windows[self.rank] == 0:
             out += self._report()
-        return out + self._reopen()
+        return out + self._window()
 
     # ------------------------------------------------------------------------------------------------------ timers
 
@@ -296,9 +298,9 @@ class Link(Layer):
         else:
             assert name == "heartbeat"
             out = [*self._report(), SetTimer("heartbeat", now + self.heartbeat_ns)]
-        if self.dirty and (name == "heartbeat" or self.closed):  # adding up acknowledgements can wait until it matters
+        if self.dirty and (name == "heartbeat" or self.shut):
             self._advance()
-            out += self._reopen()
+            out += self._window()
         if self.leaving:
             out += self._drain_out(now)
         return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ordercast.contract import Setup
-from ordercast.framing import Framing, Outbox
+from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import PACKETS as MEMBERSHIP_PACKETS
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
@@ -17,10 +17,7 @@ from ordercast.types import Service
 
 def totem(setup: Setup) -> Stack:
     """Process groups over framing over the ring."""
-    identity = setup.identity
-    outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
-    framing = Framing(outbox, (Service.AGREED, Service.SAFE), setup.outbox_bytes)
-    return chain(Groups(identity.me, framing), framing, RingLayer(setup, outbox, setup.options))
+    return chain(Groups(setup.identity.me), Framing(), RingLayer(setup, setup.options))
 
 
 _AGREED = (

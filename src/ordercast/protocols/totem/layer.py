@@ -1,7 +1,7 @@
 """One member of the token ring: ring order, membership and recovery put together.
 
 Paper: "Performance engineering of the Totem group communication system" (1998); extended virtual synchrony after the
-1994 and 1995 papers (see `turning`, `ring` and `recovery`).
+1994 and 1995 papers (see `turning`, which works while a view lasts, `ring` and `recovery`).
 Provides: agreed, safe.  Needs below: a network on which a multicast reaches most members most of the time.
 
 Differs from the papers:
@@ -17,18 +17,44 @@ from typing import Any
 
 import msgspec
 
-from ordercast.contract import Action, CancelTimer, Event, FreeSpace, Leave, Left, Note, SetTimer, Up, Waiting
-from ordercast.membership import Committed, Decision, Gathering, Parted, Returned, State
+from ordercast.contract import Action, CancelTimer, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
+from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
-from ordercast.protocols.totem.packets import Token
+from ordercast.protocols.totem.options import TotemOptions
+from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
+from ordercast.protocols.totem.rings import Rings
 from ordercast.protocols.totem.turning import Turning
-from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId
+from ordercast.sender import LEAVE
+from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer
 
 
-class RingLayer(Turning):
+class RingLayer(Layer):
     """The lowest layer: packets below, ordered frames and views above."""
 
     name = "ring"
+
+    def __init__(
+        self,
+        setup: Setup,
+        options: TotemOptions,
+        *,
+        net: NetId = 0,
+        hold_safe: bool = True,
+        stamps: bool = False,
+        ring_number: int = 0,
+    ) -> None:
+        identity = setup.identity
+        self.me, self.options = identity.me, options
+        limits = options.limits(setup.frame_bytes)
+        self.rings = Rings(identity.me, limits, options, hold_safe=hold_safe, stamps=stamps, number=ring_number)
+        self.membership = Membership(
+            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes
+        )
+        self.turn = Turning(
+            setup, self.rings, self.membership, net, carry=self._carry, recovering=self._recovering, go=self._go
+        )
+        self.sender = self.turn.sender
+        self.parted = False
 
     # ------------------------------------------------------------------------------------------------------- life cycle
 
@@ -49,16 +75,36 @@ class RingLayer(Turning):
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if self.parted:
             return []
-        if type(event) is Waiting:
-            return self._wake(now)
         if type(event) is FreeSpace:
             more = self.rings.room is not None and event.frames > self.rings.room
             self.rings.give_room(event.frames)
-            return self._wake(now) if more and self.hand.idle else []
-        if type(event) is Leave and not self.leaving:
-            self.leaving = True
-            return [SetTimer("leave", now + self.timeout_ns), *self._wake(now)]
-        return []
+            return self.turn.wake(now) if more and self.turn.hand.idle else []
+        return self.sender.down(now, event)
+
+    # ---------------------------------------------------------------------------------------------------------- packets
+
+    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        if self.parted:
+            return []
+        actions = self.membership.heard(now, source)
+        if actions is None:
+            return []
+        out = self._carry(now, actions) if actions else []
+        kind = type(packet)
+        if kind is Data:
+            self.turn.data(now, source, packet, out)  # type: ignore[arg-type]
+        elif kind is Token:
+            out += self.turn.token_came(now, source, packet)  # type: ignore[arg-type]
+        elif kind is Recovered:
+            self.turn.recovered(now, source, packet, out)  # type: ignore[arg-type]
+        elif kind is HoldCancel:
+            out += self.turn.hold_cancel(now, source, packet)  # type: ignore[arg-type]
+        else:
+            out += self._carry(now, self.membership.receive(now, source, packet))
+        return out
+
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        return self.turn.drained(now)
 
     # ---------------------------------------------------------------------------------------------------- timers, leave
 
@@ -68,31 +114,17 @@ class RingLayer(Turning):
         if name.startswith("m."):
             return self._carry(now, self.membership.timer(now, name, due))
         out = self._carry(now, self.membership.stood_still(now, due))
-        if name == "leave":
-            return out + self._go(now)
+        if name == LEAVE:
+            return out + self.sender.go(now)
         if name == "alone":
-            token, ring = self.hand.empty(), self._turning()
-            if token is None or ring is None or not ring.accepts(token):
-                return out
-            out += self._carry(now, self.membership.token(now, ring.id, token.token_seq))
-            return out + self._visit(now, ring, token)
+            return out + self.turn.alone(now)
         assert name == "hold"
-        return out + self._resume(now)
-
-    def _leave_if_done(self, now: Nanoseconds) -> list[Action]:
-        ring = self.rings.ring
-        if self.outbox or min(ring.delivered, ring.safe_upto) < self.own_last:
-            return []
-        return self._go(now)
+        return out + self.turn.resume(now)
 
     def _go(self, now: Nanoseconds) -> list[Action]:
         """Drained, or waited for T: pass on a token in hand and say goodbye."""
-        if self.parted:
-            return []
-        self.leaving = False
-        out: list[Action] = [CancelTimer("leave")]
-        if self.hand.held is not None and len(self.rings.ring.members) > 1:
-            out += self._resume(now)
+        held = self.turn.hand.held is not None and len(self.rings.ring.members) > 1
+        out = self.turn.resume(now) if held else []
         return out + self._carry(now, self.membership.leave(now))
 
     # ----------------------------------------------------------------------------------------------------- view changes
@@ -118,25 +150,25 @@ class RingLayer(Turning):
             case Returned():
                 assert self.rings.knows(decision.ring_id)
                 first = self.options.first_seq
-                self.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
-                return self._take(now)
+                self.turn.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
+                return self.turn.take(now)
             case Parted():
                 self.parted = True
-                return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer("leave"), Up(Left())]
+                return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE), Up(Left())]
         raise AssertionError(decision)
 
     def _gather(self, cause: Cause) -> list[Action]:
         """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
         fields = {"reason": cause.reason, "of": cause.member, "recovering": self.rings.attempt is not None}
         out: list[Action] = [Note("gather", fields)]
-        if self.hand.held is not None:
+        if self.turn.hand.held is not None:
             out += [CancelTimer("hold"), CancelTimer("alone")]
-        self._calm()
+        self.turn.calm()
         self.rings.attempt = None
         return out
 
     def _recover(self, now: Nanoseconds, committed: Committed) -> list[Action]:
-        self._calm()
+        self.turn.calm()
         try:
             return [self.rings.begin(committed)]
         except msgspec.MsgspecError as why:
@@ -144,19 +176,23 @@ class RingLayer(Turning):
 
     def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
         if not self.rings.visited(attempt, token, last_aru):
-            return self._stuck(now, token)
+            return self.turn.stuck(now, token)
         out = self.rings.install(attempt)
-        self.outbox.unwind()
+        out += self.sender.enter(self.rings.ring.id)
         out += self._carry(now, self.membership.installed(now))
-        return out + self._deliver()
+        return out + self.turn.deliver()
 
     def status(self) -> dict[str, Any]:
         ring, attempt = self.rings.ring, self.rings.attempt
         return {
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
-            "token": "held" if self.hand.held else "", "membership": self.membership.status(), "waits": self._words(),
-            "queues": {"unsafe": len(ring.store), "exchange": attempt.exchange.waiting() if attempt else 0},
+            "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
+            "membership": self.membership.status(), "waits": self._words(),
+            "queues": {
+                "outbox": self.sender.waiting(), "unsafe": len(ring.store),
+                "exchange": attempt.exchange.waiting() if attempt else 0,
+            },
         }  # fmt: skip
 
     def _words(self) -> str:
@@ -170,4 +206,4 @@ class RingLayer(Turning):
             return f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
         if ring.delivered < ring.my_aru:
             return f"frame {ring.delivered + 1} to be safe"
-        return "the token" if self.outbox else ""
+        return "the token" if self.sender else ""

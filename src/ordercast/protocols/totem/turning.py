@@ -1,7 +1,7 @@
 """A member's turn on the ring: frames and tokens come, the token is visited, rests or goes on, frames go up.
 
 Paper: "Performance engineering of the Totem group communication system" (1998), section 2.1; the rules of a visit are
-in `ring`, what is known of the token in `hand`.  Views and recovery are put around it in `layer`.
+in `ring`, what is known of the token in `hand`.  Views and recovery are put around it in `layer`, which holds it.
 
 Differs from the papers:
   D1  An idle token is held *before* the representative's visit, so that a frame of its own leaves without a rotation.
@@ -12,15 +12,14 @@ Differs from the papers:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ordercast.contract import (
     ALL,
     Action,
     CancelTimer,
-    Layer,
     Note,
     Ordered,
-    Originate,
-    Packet,
     Progress,
     Receive,
     SafeUpTo,
@@ -29,92 +28,62 @@ from ordercast.contract import (
     Transmit,
     Up,
 )
-from ordercast.framing import Outbox
 from ordercast.membership import Membership, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.hand import LONE, Hand
-from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.ring import Held, Ring
 from ordercast.protocols.totem.rings import Rings
 from ordercast.protocols.totem.watch import Watch
-from ordercast.types import Cause, MemberId, Nanoseconds, NetId, Peer, ViewId
+from ordercast.sender import Sender, Steps
+from ordercast.types import Cause, MemberId, Nanoseconds, NetId, Peer, Service, ViewId
+
+Carry = Callable[[Nanoseconds, list[Action]], list[Action]]
+Recovering = Callable[[Nanoseconds, Attempt, Token, int], list[Action]]
 
 
-class Turning(Layer):
-    """The part of the layer that works while a view lasts, and carries its recovery on the new ring."""
+class Turning:
+    """Works while a view lasts, and carries its recovery on the new ring.
+
+    carry: does what the membership decided, passes on the rest.
+    recovering: called after a visit on a new ring with the token passed on and the mark before: is the exchange over?
+    go: says goodbye, when all of mine has arrived or T has passed.
+    """
 
     def __init__(
         self,
         setup: Setup,
-        outbox: Outbox,
-        options: TotemOptions,
+        rings: Rings,
+        membership: Membership,
+        net: NetId,
         *,
-        net: NetId = 0,
-        hold_safe: bool = True,
-        stamps: bool = False,
-        ring_number: int = 0,
+        carry: Carry,
+        recovering: Recovering,
+        go: Steps,
     ) -> None:
-        identity = setup.identity
-        self.me, self.outbox, self.options, self.net = identity.me, outbox, options, net
-        self.hold_safe, self.stamps, self.ring_number = hold_safe, stamps, ring_number
-        self.timeout_ns = setup.timeout_ns
+        self.me, self.net, self.timeout_ns = setup.identity.me, net, setup.timeout_ns
+        self.rings, self.membership, self.options = rings, membership, rings.options
+        self._carry, self._recovering = carry, recovering
+        self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.settled, wake=self.wake, go=go)
         self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
         self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
-        self.rings = Rings(
-            identity.me, options.limits(setup.frame_bytes), options,
-            hold_safe=hold_safe, stamps=stamps, number=ring_number,
-        )  # fmt: skip
-        self.membership = Membership(
-            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes
-        )
-        self._calm()
-        self.leaving = self.parted = False
+        self.calm()
 
-    def _calm(self) -> None:
+    def calm(self) -> None:
         """Nothing of a token in hand; the counters of a fresh ring."""
         self.hand = Hand()
         self.watch = Watch(self.me, self.timeout_ns)
         self.own_last = self.options.first_seq  # number of my last frame on this ring
         self.told_safe = self.options.first_seq
 
-    # ---------------------------------------------------------------------------------------------- what the layer does
-
-    def _carry(self, now: Nanoseconds, actions: list[Action]) -> list[Action]:
-        """Do what the membership decided; pass on the rest."""
-        raise NotImplementedError
-
-    def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
-        """After a visit on a new ring: is the exchange over?"""
-        raise NotImplementedError
-
-    def _leave_if_done(self, now: Nanoseconds) -> list[Action]:
-        """After a visit while leaving: has everything of mine arrived?"""
-        raise NotImplementedError
+    def settled(self) -> bool:
+        """Whether every member of the view holds what I sent on this ring."""
+        ring = self.rings.ring
+        return self.membership.state is State.OPERATIONAL and min(ring.delivered, ring.safe_upto) >= self.own_last
 
     # ---------------------------------------------------------------------------------------------------------- packets
 
-    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
-        if self.parted:
-            return []
-        actions = self.membership.heard(now, source)
-        if actions is None:
-            return []
-        out = self._carry(now, actions) if actions else []
-        kind = type(packet)
-        if kind is Data:
-            self._data(now, source, packet, out)  # type: ignore[arg-type]
-        elif kind is Token:
-            out += self._token_came(now, source, packet)  # type: ignore[arg-type]
-        elif kind is Recovered:
-            self._recovered(now, source, packet, out)  # type: ignore[arg-type]
-        elif kind is HoldCancel:
-            out += self._hold_cancel(now, source, packet)  # type: ignore[arg-type]
-        else:
-            out += self._carry(now, self.membership.receive(now, source, packet))
-        return out
-
-    def _data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
+    def data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
         """A frame of my ring is kept; nothing is delivered before the input is drained."""
         ring, attempt = self.rings.ring, self.rings.attempt
         if data.ring != ring.id:
@@ -132,7 +101,7 @@ class Turning(Layer):
         else:
             out.append(Note("duplicate"))
 
-    def _recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
+    def recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
         """A frame of an old ring on the new one: it counts here, and the old ring keeps it if that is mine."""
         attempt = self.rings.attempt
         if attempt is None or packet.ring != attempt.new.id:
@@ -156,40 +125,40 @@ class Turning(Layer):
         if self.options.accelerated and seq > hand.passed_seq and sender == ring.before and not hand.eager:
             hand.eager = True
             if hand.pending is not None:
-                out += self._take(now)
+                out += self.take(now)
 
-    def _token_came(self, now: Nanoseconds, source: Peer, token: Token) -> list[Action]:
-        ring = self._turning()
+    def token_came(self, now: Nanoseconds, source: Peer, token: Token) -> list[Action]:
+        ring = self.current()
         if ring is None or token.ring != ring.id:
             return self._foreign(now, source, token.ring)
         if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
             return []
-        return self._take(now) if self.hand.eager else []
+        return self.take(now) if self.hand.eager else []
 
-    def _turning(self) -> Ring | None:
+    def current(self) -> Ring | None:
         """The ring whose tokens I handle now."""
         return self.rings.turning(self.membership.state)
 
     # ------------------------------------------------------------------------------------------------------------ token
 
-    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+    def drained(self, now: Nanoseconds) -> list[Action]:
         """All frames are in: now the token, and after it the application."""
-        out = self._take(now) if self.hand.pending is not None else []
+        out = self.take(now) if self.hand.pending is not None else []
         ring = self.rings.ring
         if self.membership.state is State.OPERATIONAL:
             if ring.delivered < ring.my_aru:
-                out += self._deliver()
+                out += self.deliver()
             if ring.my_aru < ring.high:  # only the token can ask for what is missing
                 out += self._call_off()
         return out
 
-    def _take(self, now: Nanoseconds) -> list[Action]:
-        hand, ring = self.hand, self._turning()
+    def take(self, now: Nanoseconds) -> list[Action]:
+        hand, ring = self.hand, self.current()
         token, hand.pending = hand.pending, None
         if token is None or ring is None or not ring.accepts(token):
             return []
         out = self._carry(now, self.membership.token(now, ring.id, token.token_seq))
-        if self._turning() is not ring:
+        if self.current() is not ring:
             return out
         if hand.may_rest(token, self.options.hold_after) and self._holds_idle_tokens(ring, token):
             hand.held = token  # D1
@@ -197,32 +166,34 @@ class Turning(Layer):
         if hand.lone >= LONE and self._lone_speaker(ring, token):
             hand.held, hand.lingers = token, True  # D3
             out += [Note("linger"), SetTimer("hold", hand.linger(now, self.hold_ns))]
-            return out + self._early(now) if self.outbox else out
-        return out + self._visit(now, ring, token)
+            return out + self._early(now) if self.sender else out
+        return out + self.visit(now, ring, token)
 
     def _lone_speaker(self, ring: Ring, token: Token) -> bool:
         """Nobody but me has sent anything, nobody lacks anything, nothing waits to become safe."""
-        mine = self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.leaving
+        mine = (
+            self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.sender.leaving
+        )
         calm = not token.rtr and token.aru_id is None and token.room is None and ring.delivered == token.seq
-        return mine and calm and ring is self.rings.ring and self.rings.attempt is None
+        return mine and calm and not self.sender.leaving and ring is self.rings.ring and self.rings.attempt is None
 
     def _early(self, now: Nanoseconds) -> list[Action]:
         """Frames leave while the token stays; what cannot leave so, or wants to become safe, ends the stay."""
         ring, token = self.rings.ring, self.hand.held
         out: list[Action] = []
         assert token is not None
-        self._originate(ring, ring.early(token, self.outbox), out)
-        out += self._deliver()
-        return out + self._resume(now) if self.outbox or ring.delivered < ring.my_aru else out
+        self._originate(ring, ring.early(token, self.sender), out)
+        out += self.deliver()
+        return out + self.resume(now) if self.sender or ring.delivered < ring.my_aru else out
 
     def _holds_idle_tokens(self, ring: Ring, token: Token) -> bool:
         mine = ring.members[0] == self.me and len(ring.members) > 1 and ring is self.rings.ring
-        return mine and not self.leaving and (not self.outbox or token.room == 0)
+        return mine and not self.sender.leaving and (not self.sender or token.room == 0)
 
-    def _visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+    def visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         out: list[Action] = []
         last_aru, attempt = ring.last_aru, self.rings.attempt
-        visit = ring.visit(token, self.outbox, attempt.exchange if attempt is not None else None)
+        visit = ring.visit(token, self.sender, attempt.exchange if attempt is not None else None)
         self.hand.visited()
         if visit.resent:
             out.append(Note("retransmit", {"frames": len(visit.resent)}))
@@ -238,33 +209,32 @@ class Turning(Layer):
         out.append(Note("rotation", {"ns": self.watch.rotation(now)}))
         if attempt is not None:
             return out + self._recovering(now, attempt, visit.token, last_aru)
-        out += self._deliver()
-        if self.stamps and ring.my_aru >= token.seq:
+        out += self.deliver()
+        if self.rings.stamps and ring.my_aru >= token.seq:
             out.append(Up(Progress(visit.token.timestamp)))
-        if self.leaving:
-            out += self._leave_if_done(now)
-        return out + self._stuck(now, visit.token)
+        if self.sender.leaving:
+            out += self.sender.settle(now)
+        return out + self.stuck(now, visit.token)
 
     def _originate(self, ring: Ring, new: list[Held], out: list[Action]) -> None:
-        alone = len(ring.members) == 1
-        for held in new:
-            if type(held) is Data:
-                out.append(Originate(held.frame, ring.id))
-                out.append(Receive(held.frame))
-                self.own_last = held.seq
-                self.hand.heard(self.me)
-            if not alone:
-                out.append(Transmit(self.net, ALL, held))
+        mine = [held.frame for held in new if type(held) is Data]
+        if mine:
+            out += self.sender.originated(mine)
+            out += map(Receive, mine)
+            self.own_last = new[-1].seq
+            self.hand.heard(self.me)
+        if len(ring.members) > 1:
+            out += [Transmit(self.net, ALL, held) for held in new]
 
     def _pass(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         if token.to == self.me:  # D2
             self.hand.held = token
-            work = self.rings.attempt is not None or self.outbox or ring.safe_upto < ring.high
+            work = self.rings.attempt is not None or self.sender or ring.safe_upto < ring.high
             return [SetTimer("alone", now + (self.busy_ns if work else self.hold_ns))]
         self.hand.pass_on(now, token)
         return self._carry(now, self.membership.pass_token(now, token.to, token, ring.id, token.token_seq))
 
-    def _stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
+    def stuck(self, now: Nanoseconds, token: Token) -> list[Action]:
         if not self.watch.stuck(now, token):
             return []
         cause = Cause("stuck receiver", token.aru_id, "T", f"aru stayed at {token.aru} below {token.seq}")
@@ -272,9 +242,9 @@ class Turning(Layer):
         assert token.aru_id is not None
         return out + self._carry(now, self.membership.suspect(now, cause, (token.aru_id,)))
 
-    def _deliver(self) -> list[Action]:
+    def deliver(self) -> list[Action]:
         ring = self.rings.ring
-        epoch, number = ring.id.seq, self.ring_number
+        epoch, number = ring.id.seq, self.rings.number
         out: list[Action] = [
             Up(Ordered(held.frame, epoch, held.seq, None, number, held.stamp))
             for held in ring.deliver()
@@ -282,22 +252,22 @@ class Turning(Layer):
         ]
         if ring.released < ring.safe_upto:
             ring.release()
-        if not self.hold_safe and ring.safe_upto > self.told_safe:
+        if not self.rings.hold_safe and ring.safe_upto > self.told_safe:
             self.told_safe = ring.safe_upto
             out.append(Up(SafeUpTo(ring.safe_upto)))
         return out
 
     # ------------------------------------------------------------------------------------------------------------- idle
 
-    def _wake(self, now: Nanoseconds) -> list[Action]:
+    def wake(self, now: Nanoseconds) -> list[Action]:
         """There is something to do: use a token in hand, or ask the representative not to hold it."""
         hand, several = self.hand, len(self.rings.ring.members) > 1
         if self.membership.state is not State.OPERATIONAL:
             return []
-        if hand.lingers and not self.leaving:
+        if hand.lingers and not self.sender.leaving:
             return self._early(now)
         if hand.held is not None:
-            return self._resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
+            return self.resume(now) if several else [SetTimer("alone", now + self.busy_ns)]
         return self._call_off()
 
     def _call_off(self) -> list[Action]:
@@ -308,15 +278,23 @@ class Turning(Layer):
         hand.cancelled = True
         return [Note("hold cancel"), Transmit(self.net, ALL, HoldCancel(ring.id))]
 
-    def _hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
+    def hold_cancel(self, now: Nanoseconds, source: Peer, packet: HoldCancel) -> list[Action]:
         if packet.ring != self.rings.ring.id:
             return self._foreign(now, source, packet.ring)
         self.hand.idle = self.hand.lone = 0
-        return self._resume(now) if self.hand.held is not None and len(self.rings.ring.members) > 1 else []
+        return self.resume(now) if self.hand.held is not None and len(self.rings.ring.members) > 1 else []
 
-    def _resume(self, now: Nanoseconds) -> list[Action]:
+    def resume(self, now: Nanoseconds) -> list[Action]:
         """The held token goes on, after my visit."""
-        token, ring = self.hand.empty(), self._turning()
+        token, ring = self.hand.empty(), self.current()
         if token is None or ring is None or not ring.accepts(token):
             return []
-        return [CancelTimer("hold"), *self._visit(now, ring, token)]
+        return [CancelTimer("hold"), *self.visit(now, ring, token)]
+
+    def alone(self, now: Nanoseconds) -> list[Action]:
+        """A ring of one visits itself."""
+        token, ring = self.hand.empty(), self.current()
+        if token is None or ring is None or not ring.accepts(token):
+            return []
+        out = self._carry(now, self.membership.token(now, ring.id, token.token_seq))
+        return out + self.visit(now, ring, token)

@@ -1,0 +1,207 @@
+"""The Sender: own messages on their way out, one part that every ordering protocol holds.
+
+It accepts or refuses what is submitted, packs it (outbox.py), gives frames out as fast as the layer below takes them,
+writes the rows that tell of it (Originate precedes what carries a frame), tells who was refused when there is room
+again, and drains before its member leaves.  An ordering protocol says how a frame is ordered, and nothing of all this.
+
+Two kinds of protocols use it.  Over a reliable layer frames leave as soon as that layer's window is open: `carry` says
+how one travels, and all bodies go by `multicast`, so that the window counts them.  A protocol that knows by itself when
+it may speak, such as a token ring, gives `wake` instead and takes frames when its turn has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ordercast.contract import (
+    Accepted,
+    Action,
+    Body,
+    CancelTimer,
+    Down,
+    Event,
+    Leave,
+    Multicast,
+    Originate,
+    Refuse,
+    Room,
+    SetTimer,
+    Setup,
+    Submit,
+    Up,
+    ViewChange,
+    Window,
+)
+from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
+from ordercast.outbox import LENGTH_BYTES, Outbox, names_bytes
+from ordercast.types import Frame, Nanoseconds, Service, Submission, ViewId, ViewKind
+
+LEAVE = "leave"  # the timer of its owner that ends the draining
+
+Steps = Callable[[Nanoseconds], list[Action]]
+
+
+class Sender:
+    """Of one member.
+
+    settled: whether all own frames that left are ordered and held where they must be, as far as the owner knows.
+    go: the last step of leaving, when everything is drained or T has passed.
+    views: false for a protocol without views, which accepts from the start.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        services: tuple[Service, ...],
+        settled: Callable[[], bool],
+        *,
+        carry: Callable[[Frame], list[Action]] | None = None,
+        wake: Steps | None = None,
+        go: Steps | None = None,
+        views: bool = True,
+    ) -> None:
+        identity = setup.identity
+        self.outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
+        self.services, self.bytes_max, self.timeout_ns = services, setup.outbox_bytes, setup.timeout_ns
+        self._settled, self._carry = settled, carry
+        self._wake = wake or self._push
+        self._last = go or (lambda now: [Down(Leave())])
+        self.view: ViewId | None = None
+        self.in_view = not views  # nothing is accepted before the first view
+        self.window = 0  # multicasts that the layer below takes now
+        self.leaving = self.gone = False
+        self._refused = False  # somebody waits for room
+
+    # --------------------------------------------------------------------------------------------- what comes down
+
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        """For the owner's `down`: submissions and the wish to leave; anything else passes on."""
+        if type(event) is Submit:
+            return self._submit(now, event)
+        if type(event) is Leave:
+            return self._leave(now)
+        return [Down(event)]
+
+    def _submit(self, now: Nanoseconds, event: Submit) -> list[Action]:
+        submission, outbox = event.submission, self.outbox
+        why = "" if event.ahead else self._refusal(submission, event.control)
+        if why:
+            return [Refuse(why)]
+        was_empty = not outbox
+        payloads, service, groups = submission.payloads, submission.service, submission.groups
+        out: list[Action] = []
+        if event.ahead:
+            outbox.put_first(payloads[0], service)
+        else:
+            counter = outbox.put(payloads, service, groups, event.control)
+            if not event.control:
+                out.append(Accepted(counter, len(payloads), service, groups))
+        return out + self._wake(now) if was_empty else out
+
+    def _refusal(self, submission: Submission, control: bool) -> str:
+        if self.leaving:
+            return "closed"
+        if control:
+            return "" if self.in_view else "no view"
+        if submission.service not in self.services:
+            return "service"
+        if not submission.payloads:
+            return "empty"
+        largest, frame = max(map(len, submission.payloads)), self.outbox.frame_bytes
+        if submission.groups or largest + LENGTH_BYTES > frame:
+            names = names_bytes(submission.groups)
+            if 2 * names > frame:
+                return "groups"
+            if largest > min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES)):
+                return "too large"
+        if not self.in_view or self.outbox.bytes > self.bytes_max:
+            self._refused = True
+            return "overloaded" if self.in_view else "no view"
+        return ""
+
+    # ------------------------------------------------------------------------------------------------ frames leave
+
+    def __bool__(self) -> bool:
+        """Whether own frames wait."""
+        return bool(self.outbox)
+
+    def waiting(self) -> int:
+        return self.outbox.waiting()
+
+    def take(self, n: int) -> list[Frame]:
+        """At most n frames, which leave now; their owner says so to `originated`."""
+        return self.outbox.take(n)
+
+    def originated(self, frames: Iterable[Frame]) -> list[Action]:
+        """The rows that tell of frames which are about to leave, and of the room they leave behind."""
+        view = self.view
+        out: list[Action] = [Originate(frame, view) for frame in frames]
+        return out + self._room() if self._refused else out
+
+    def multicast(self, body: Body) -> Action:
+        """A body for the layer below, with a frame or without."""
+        self.window -= 1
+        return Down(Multicast(body))
+
+    def _push(self, now: Nanoseconds) -> list[Action]:
+        """Own frames leave, as many as the layer below takes."""
+        out: list[Action] = []
+        if self.window > 0 and self.in_view:
+            assert self._carry is not None
+            for frame in self.outbox.take(self.window):
+                out.append(Originate(frame, self.view))
+                out += self._carry(frame)
+        return out + self._room() if self._refused else out
+
+    def _room(self) -> list[Action]:
+        if self._refused and self.in_view and self.outbox.bytes <= self.bytes_max // 2:
+            self._refused = False
+            return [Up(Room())]
+        return []
+
+    # -------------------------------------------------------------------------------------------------- what comes up
+
+    def up(self, now: Nanoseconds, event: Event) -> list[Action]:
+        """For the owner's `up`, over a reliable layer: windows and views; anything else passes on."""
+        if type(event) is Window:
+            self.window = event.frames
+            return self._push(now) if self.outbox else []
+        if type(event) is ViewChange and event.view.kind is ViewKind.REGULAR:
+            return [Up(event), *self.enter(event.view.id), *self._wake(now)]
+        return [Up(event)]
+
+    def enter(self, view: ViewId) -> list[Action]:
+        """A view begins: a message not wholly originated goes back, whole, and who was refused may go on."""
+        self.outbox.unwind()
+        self.view, self.in_view = view, True
+        return self._room()
+
+    # ----------------------------------------------------------------------------------------------------- leaving
+
+    def _leave(self, now: Nanoseconds) -> list[Action]:
+        if self.leaving:
+            return []
+        self.leaving = True
+        return [SetTimer(LEAVE, now + self.timeout_ns), *self._wake(now), *self.settle(now)]
+
+    def settle(self, now: Nanoseconds) -> list[Action]:
+        """Called by the owner where own frames may have arrived: if all have, a member that leaves goes."""
+        if not self.leaving or self.outbox or not self._settled():
+            return []
+        return self.go(now)
+
+    def go(self, now: Nanoseconds) -> list[Action]:
+        """Drained, or the owner's timer `LEAVE` is over."""
+        if self.gone:
+            return []
+        self.gone = True
+        return [CancelTimer(LEAVE), *self._last(now)]
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "submitted": self.outbox.counter,
+            "waiting_frames": self.outbox.waiting(),
+            "waiting_bytes": self.outbox.bytes,
+            "leaving": self.leaving,
+        }

@@ -129,7 +129,7 @@ def _directory(value: Any) -> str:
 
 def _protocol(value: Any) -> str:
     known = registry.names()
-    if string(value) not in known:
+    if not registry.known(string(value)):
         close = near(value, known).partition("; ")[2]
         raise ValueError(f"expected one of {', '.join(known)}" + (f"; {close}" if close else ""))
     return str(value)

@@ -1,4 +1,8 @@
-"""The only list of protocols.  The conformance suite, the swarm, the CLI, sweeps and benchmarks iterate over it."""
+"""The only list of protocols.  The conformance suite, the swarm, the CLI, sweeps and benchmarks iterate over it.
+
+A protocol that lives elsewhere is named ``module:name`` wherever a protocol is asked for: `PROTOCOLS[name]` of a module
+that Python can import.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,13 @@ from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
 from ordercast.types import Service
+from ordercast.words import short
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +50,7 @@ class ProtocolInfo(Struct, frozen=True):
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
 
 
-# name -> module that holds `INFO`; modules are imported when asked for, so that `--help` stays fast
+# name -> module that holds `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
@@ -56,9 +62,16 @@ def names() -> list[str]:
     return sorted([*_MODULES, *_EXTRA])
 
 
+def known(name: str) -> bool:
+    """Whether it can be asked for; of one that lives elsewhere only `get` knows."""
+    return name in _MODULES or name in _EXTRA or ":" in name
+
+
 def get(name: str) -> ProtocolInfo:
     if name in _EXTRA:
         return _EXTRA[name]
+    if ":" in name:
+        return _elsewhere(name)
     if name not in _MODULES:
         near = difflib.get_close_matches(name, names(), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -66,6 +79,18 @@ def get(name: str) -> ProtocolInfo:
     infos: dict[str, Any] = import_module(_MODULES[name]).PROTOCOLS
     info: ProtocolInfo = infos[name]
     return info
+
+
+def _elsewhere(name: str) -> ProtocolInfo:
+    module, _, own = name.partition(":")
+    try:
+        infos: dict[str, ProtocolInfo] = import_module(module).PROTOCOLS
+    except (ImportError, AttributeError, ValueError) as why:
+        what = f"protocol {short(name)}: {short(why, 120)}"
+        raise UsageError(f"{what}: expected module:name, PROTOCOLS[name] of a module Python can import") from None
+    if own not in infos:
+        raise UsageError(f"protocol {short(name)}: {module} has {', '.join(infos) or 'none'}")
+    return replace(infos[own], name=name)
 
 
 def register(info: ProtocolInfo) -> None:

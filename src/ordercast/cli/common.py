@@ -142,7 +142,7 @@ class Protocol(click.ParamType):
         from ordercast import registry
 
         known = registry.names()
-        if value not in known:
+        if not registry.known(str(value)):
             raise BadValue(f"{near(str(value), known)} (known: {', '.join(known)})", ctx, param)
         return str(value)
 

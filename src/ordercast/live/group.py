@@ -16,7 +16,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from heapq import heappop, heappush
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,6 +27,7 @@ from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Refu
 from ordercast.errors import Closed, NotInView, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.live import build
+from ordercast.live.awaited import Awaited
 from ordercast.live.calls import refusal, service_of, to_bytes
 from ordercast.live.node import Node
 from ordercast.live.reading import BatchEvent, Reading
@@ -63,10 +63,7 @@ class Group:
         self._node: Node | None = None
         self._reading = Reading()
         self._room: deque[asyncio.Future[None]] = deque()  # senders wait for room
-        self._own = 0  # last own message delivered here
-        self._deliveries: list[tuple[int, int, asyncio.Future[None]]] = []  # heap: wait for own message so-and-so
-        self._groups: set[str] = set()  # process groups this member is in
-        self._regrouping: list[tuple[str, bool, asyncio.Future[None]]] = []  # joins and leaves on their way
+        self._awaited = Awaited(me)
         self._in_view: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None  # done when Left came
         self._end: BaseException | None = None  # why nothing more can be sent
@@ -148,16 +145,7 @@ class Group:
             node.storage.close()
         self._wake_senders()
         self._wake_reader()
-        for _, _, waiter in self._deliveries:
-            if not waiter.done():
-                waiter.set_exception(Closed("the group was left before the message was delivered"))
-                waiter.exception()  # it is no fault if nobody asks any more
-        self._deliveries.clear()
-        for _, _, waiter in self._regrouping:
-            if not waiter.done():
-                waiter.set_exception(Closed("the group was left"))
-                waiter.exception()
-        self._regrouping.clear()
+        self._awaited.close()
 
     def end_trace(self) -> None:
         """Write the trace's last row now; what follows is not part of the run."""
@@ -205,16 +193,14 @@ class Group:
     async def delivered(self, receipt: Receipt) -> None:
         """Wait until the message (of a batch: its last) has been delivered here: its place in the order is known."""
         self._check_here("delivered")
-        if receipt.groups and self._groups.isdisjoint(receipt.groups):
+        if receipt.groups and self._awaited.groups.isdisjoint(receipt.groups):
             raise ValueError(f"the message is for {', '.join(receipt.groups)}, and this member is in none of them")
         last = receipt.id.counter + receipt.count - 1
-        if last <= self._own:
+        if last <= self._awaited.own:
             return
         if self._over:
             raise Closed("the group was left before the message was delivered")
-        waiter = asyncio.get_running_loop().create_future()
-        heappush(self._deliveries, (last, id(waiter), waiter))
-        await waiter
+        await self._awaited.delivery(last)
 
     def _submission(
         self, payloads: Iterable[bytes], service: Service | str | None, groups: Iterable[str]
@@ -279,32 +265,19 @@ class Group:
     @property
     def groups(self) -> frozenset[str]:
         """The process groups this member is in."""
-        return frozenset(self._groups)
+        return frozenset(self._awaited.groups)
 
     async def _regroup(self, name: str, join: bool) -> None:
         self._check_here("send")
         if not isinstance(name, str):
             raise TypeError(f"a group's name is a string, not {type(name).__name__}")
-        if (name in self._groups) is join:
+        if (name in self._awaited.groups) is join:
             return
         assert self._node is not None
         refused = self._node.regroup(name, join)
         if refused is not None:
             raise refusal(refused.why, Submission([], groups=(name,)))
-        waiter = asyncio.get_running_loop().create_future()
-        self._regrouping.append((name, join, waiter))
-        self._settle_groups()
-        await waiter
-
-    def _group_view(self, event: GroupView) -> None:
-        (self._groups.add if self.me in event.members else self._groups.discard)(event.group)
-        self._settle_groups()
-
-    def _settle_groups(self) -> None:
-        for name, join, waiter in self._regrouping:
-            if (name in self._groups) is join and not waiter.done():
-                waiter.set_result(None)
-        self._regrouping = [each for each in self._regrouping if not each[2].done()]
+        await self._awaited.regrouping(name, join)
 
     # ---------------------------------------------------------------------------------------------------- receiving
 
@@ -317,16 +290,14 @@ class Group:
                 batch: Batch = event.batch  # type: ignore[attr-defined]
                 queue.append(batch)
                 if batch.sender == me:
-                    self._own = batch.counter + batch.count - 1
-                    if self._deliveries:
-                        self._confirm()
+                    self._awaited.delivered(batch.counter + batch.count - 1)
             elif kind is ViewChange:
                 queue.append(event.view)  # type: ignore[attr-defined]
                 if self._in_view is not None and not self._in_view.done():
                     self._in_view.set_result(None)
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
-                self._group_view(event)  # type: ignore[arg-type]
+                self._awaited.group_view(event)  # type: ignore[arg-type]
             elif kind is Room:
                 self._wake_senders()
             elif kind is Left:
@@ -334,12 +305,6 @@ class Group:
                 if self._gone is not None and not self._gone.done():
                     self._gone.set_result(None)
         self._wake_reader()
-
-    def _confirm(self) -> None:
-        while self._deliveries and self._deliveries[0][0] <= self._own:
-            waiter = heappop(self._deliveries)[2]
-            if not waiter.done():
-                waiter.set_result(None)
 
     def _wake_reader(self) -> None:
         self._reading.wake(self._node is not None and self._node.own_turn)

@@ -1,4 +1,4 @@
-"""What an application waits for at its member: own messages to be delivered here, joins and leaves of process groups."""
+"""What an application waits for at its member: own messages to be delivered, joins and leaves of process groups."""
 
 from __future__ import annotations
 

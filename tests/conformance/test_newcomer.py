@@ -25,10 +25,9 @@ TOY = "tests.conformance.sequencer:sequencer"
 
 
 def command(*words: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "ordercast", *words, "--json"], env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    line = [sys.executable, "-m", "ordercast", *words, "--json"]
+    here = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
+    done = subprocess.run(line, env=here, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     return told

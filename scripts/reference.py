@@ -103,7 +103,7 @@ def membership_page() -> str:
     """What a person wrote, up to the mark, then the automaton's table."""
     written = (ROOT / "docs/design/membership.md").read_text().partition(MARK)[0]
     rows = [
-        f"| {state.value} | {what.value} | {rule.does} | {(rule.to or state).value} |\n"
+        f"| {state.value} | {what.value} | {rule.act.words} | {rule.to.value} |\n"
         for (state, what), rule in sorted(TABLE.items(), key=lambda item: list(State).index(item[0][0]))
     ]
     return written + MARK + AUTOMATON_HEAD + "".join(rows)

@@ -17,3 +17,11 @@ PENDING_BYTES_MAX = 64 * 2**20
 OUTBOX_BYTES_MAX = 64 * 2**20  # then `send` waits and `send_nowait` raises Overloaded
 RECEIVE_BUFFER_BYTES = 4 * 2**20
 DRAIN_DATAGRAMS_MAX = 1_024  # read at most this many before drained(net)
+COMMIT_TOKEN_BYTES_MAX = 65_000  # with the entries of all its members: what one packet can carry
+ENTRY_BYTES_MAX = 8_192  # what one member's protocol writes on it; in a large group its share is less
+
+
+def entry_bytes_max(members: int) -> int:
+    """So much of a commit token belongs to each of its members, in typed MessagePack: all entries together fit."""
+    head, each, entry = 31, 5, 13  # ring, hop, addressee, lengths; an id; an entry without its bytes
+    return min(ENTRY_BYTES_MAX, (COMMIT_TOKEN_BYTES_MAX - head) // members - each - entry)

@@ -282,9 +282,9 @@ class World:
     def check_invariants(self) -> None:
         for q, owner in self.owners.items():
             m = owner.m
-            if m.state is State.OPERATIONAL and q not in self.paused and not m._young:
-                chosen = m.chooser(m._rows())
-                assert chosen == m.members or "m.poll" in m.deadlines.due, f"M8 at {q}: {chosen} != {m.members}"
+            if m.state is State.OPERATIONAL and q not in self.paused and not m.standing.young:
+                chosen = m.chooser(m.standing.taught(m.sight.table.rows))
+                assert chosen == m.members or "m.poll" in m.step.deadlines.due, f"M8 at {q}: {chosen} != {m.members}"
             assert m.number.stored >= m.number.used or not m.frozen
 
     def count(self, since_ns: int, until_ns: int | None = None) -> dict[int, int]:

@@ -1,44 +1,102 @@
-"""The automaton is its table: what moves a member is listed there, and everything listed there happens."""
+"""The automaton is its table: the table says what it should, it drives, and every rule of it is needed somewhere."""
 
 import random
 
 import pytest
 from harness import MS, World
+from msgspec.structs import replace
 
-from ordercast.membership import State, gather
-from ordercast.membership.automaton import TABLE, Happening, as_markdown
+from ordercast.membership import Gathering, State
+from ordercast.membership.automaton import TABLE, Act, Happening, Rule
+from ordercast.membership.cause import START
+from ordercast.membership.standing import Standing
+from ordercast.types import Cause, ViewId
 
 S, H = State, Happening
 
+# Where each event leads, by the state in which it meets a member: Operational, Gather, Commit, Recovery.
+LEADS = """
+    LOSS            G - - G
+    BLAMED          G - G G
+    HINT            G - G G
+    WENT_ON         G - C R
+    OTHER_LIFE      G - - -
+    NEWS            O G - -
+    CHOICE          G - - -
+    JOIN_OF_OURS    G - G G
+    JOIN            - G - -
+    AGREED          - G - -
+    TOKEN_FIRST     - G - -
+    STORED          - G - -
+    STORE_FAILED    - G - -
+    READY           - C - -
+    WITHDRAWN       - - G -
+    TOKEN_SECOND    - - R -
+    TOKEN_THIRD     - - - R
+    CONSENSUS       - G - -
+    COMMIT_LATE     - - G -
+    INSTALLED       - - - O
+    LEAVE           P P P P
+"""
 
-def test_every_change_of_state_in_random_worlds_is_in_the_table_and_all_of_them_occur(monkeypatch):
-    """`allowed` is asserted at each change; here it also notes what was asked."""
-    seen = set()
 
-    def noting(state, happening, to):
-        seen.add((state, happening, to))
-        rule = TABLE.get((state, happening))
-        return rule is not None and rule.to is to
+LETTERS = {state.name[0]: state for state in State}
+EXPECTED = {
+    (LETTERS[state], H[name]): LETTERS[to]
+    for name, *cells in map(str.split, LEADS.strip().splitlines())
+    for state, to in zip("OGCR", cells, strict=True)
+    if to != "-"
+}
 
-    monkeypatch.setattr(gather, "allowed", noting)
+
+def test_every_event_leads_where_it_should():
+    assert {key: rule.to for key, rule in TABLE.items()} == EXPECTED
+
+
+def test_every_act_is_a_method_of_a_part():
+    world = World(1, 40)
+    world.start()
+    assert all(callable(act.by(world.owners[1].m)) for act in Act)
+    assert {rule.act for rule in TABLE.values()} == set(Act)
+
+
+# ------------------------------------------------------------------------------------------------------------ it drives
+
+
+def test_every_rule_acts_in_random_worlds_and_no_state_changes_but_by_a_rule(monkeypatch):
+    seen, happens = set(), Standing.happens
+
+    def noting(self, now, happening, *what):
+        before = self.state
+        acted = happens(self, now, happening, *what)
+        assert acted is ((before, happening) in TABLE)
+        if acted:
+            seen.add((before, happening))
+        else:
+            assert self.state is before
+        return acted
+
+    monkeypatch.setattr(Standing, "happens", noting)
     for seed in range(20):
         stormy(seed)
     crash_in_recovery()
-    moves = {(state, happening, rule.to) for (state, happening), rule in TABLE.items() if rule.to is not None}
-    elsewhere = {H.BLAMED, H.INSTALLED, H.LEAVE, H.HINT}  # said by the owner or the driver: tested below
-    assert seen <= moves
-    missing = {(s.name, h.name) for s, h, _ in moves - seen if h not in elsewhere}
-    assert missing <= {("COMMIT", "LOSS")}, "with a token, loss in Commit is T_commit's; silence is the layer's"
+    assert {key for key in set(TABLE) - seen if key[1] not in TOLD} == set()
 
 
 def crash_in_recovery():
     world = World(3, 40)
     world.start()
-    while world.owners[1].m.state is not S.RECOVERY:
-        world.run_t(0.001)
+    meet(world, 1, S.RECOVERY)
     world.crash(3)
     world.run_t(4)
     assert world.partition() == {(1, 2)}
+
+
+def meet(world, q, state):
+    """Run until q is in this state."""
+    while world.owners[q].m.state is not state:
+        world.run_t(0.001)
+    return world.owners[q]
 
 
 def stormy(seed):
@@ -53,22 +111,15 @@ def stormy(seed):
         world.drop = lambda a, b, p, u, bad=bad, kinds=kinds: (
             (a, b) in bad and (kinds is None or type(p).__name__ in kinds)
         )
+        world.broken_disks = {rng.choice(world.ids)} if rng.random() < 0.2 else set()
         world.run_t(rng.uniform(0.2, 6))
-        victim = rng.choice(world.ids)
-        what = rng.choice(["crash", "pause", "nothing"])
         for _ in range(rng.choice([0, 100])):  # in the middle of a view change, if there is one
             if any(owner.m.state is rng.choice([S.COMMIT, S.RECOVERY]) for owner in world.owners.values()):
                 break
             world.run_t(0.01)
-        if what == "crash" and victim in world.owners:
-            world.crash(victim)
-            world.run_t(rng.uniform(0.1, 3))
-            world.start(victim)
-        elif what == "pause" and victim in world.owners:
-            world.pause(victim)
-            world.run_t(rng.uniform(0.1, 4))
-            world.resume(victim)
+        hurt(world, rng, rng.choice(world.ids))
     world.drop = lambda *_: False
+    world.broken_disks = set()
     for _ in range(100):
         world.run_t(1)
         if all(owner.m.members == world.ids and owner.m.state is S.OPERATIONAL for owner in world.owners.values()):
@@ -78,35 +129,91 @@ def stormy(seed):
     assert world.partition() == {world.ids}
 
 
-def test_events_without_an_entry_change_nothing():
+def hurt(world, rng, victim):
+    what = rng.choice(["crash", "pause", "nothing"])
+    if what == "crash":
+        world.crash(victim)
+        world.run_t(rng.uniform(0.1, 3))
+        world.start(victim)
+    elif what == "pause":
+        world.pause(victim)
+        world.run_t(rng.uniform(0.1, 4))
+        world.resume(victim)
+
+
+@pytest.mark.parametrize(
+    "key, rule",
+    [
+        ((S.OPERATIONAL, H.LOSS), None),
+        ((S.GATHER, H.READY), None),
+        ((S.GATHER, H.READY), Rule(Act.ENTER, S.GATHER)),
+        ((S.COMMIT, H.TOKEN_SECOND), Rule(Act.RECOVER, S.COMMIT)),
+        ((S.RECOVERY, H.INSTALLED), Rule(Act.INSTALL, S.GATHER)),
+        ((S.GATHER, H.JOIN), Rule(Act.NOTE, S.OPERATIONAL)),
+    ],
+    ids=lambda part: "-".join(word.name for word in part) if part else "none",
+)
+def test_with_a_wrong_rule_a_crash_ends_otherwise(key, rule, monkeypatch):
+    crash_in_a_view()
+    if rule is None:
+        monkeypatch.delitem(TABLE, key)
+    else:
+        monkeypatch.setitem(TABLE, key, rule)
+    with pytest.raises(AssertionError):
+        crash_in_a_view()
+
+
+def crash_in_a_view():
+    world = World(3, 40)
+    world.start()
+    world.run_t(4)
+    assert world.partition() == {world.ids}
+    world.crash(3)
+    world.run_t(4)
+    world.check_invariants()
+    assert world.partition() == {(1, 2)}
+
+
+# ------------------------------------------------------------------------------------------------------- single events
+
+
+TOLD = {  # by the owner, the driver or another ring's packet: each in every state
+    H.HINT: lambda m, now, peer: m.unreachable(now, peer.id),
+    H.BLAMED: lambda m, now, peer: m.suspect(now, Cause("stuck", peer.id), (peer.id,)),
+    H.WENT_ON: lambda m, now, peer: m.foreign(now, peer, ViewId(m.ring_seq + 400, peer.id)),
+    H.LEAVE: lambda m, now, peer: m.leave(now),
+}
+
+
+@pytest.mark.parametrize("state", [S.OPERATIONAL, S.GATHER, S.COMMIT, S.RECOVERY])
+@pytest.mark.parametrize("happening", TOLD)
+def test_what_a_member_is_told(state, happening):
+    world = World(3, 40)
+    world.start()
+    m, peer = meet(world, 1, state).m, world.owners[3].peer
+    frozen = m.frozen
+    actions = TOLD[happening](m, world.now, peer)
+    assert m.state is EXPECTED.get((state, happening), state)
+    assert m.frozen is frozen, "what was written on a commit token binds until the next install"
+    causes = [action.cause for action in actions if isinstance(action, Gathering)]
+    assert len(causes) == (m.state is S.GATHER and state is not S.GATHER)
+    first = causes[0] if causes and state is S.OPERATIONAL else START
+    assert m.standing.cause == first, "why the view was left, not why an attempt was given up"
+
+
+def test_events_without_a_rule_change_nothing():
     world = World(3, 40)
     world.start()
     world.run_t(5)
-    owner = world.owners[1]
-    assert (S.OPERATIONAL, H.JOIN_OF_OTHERS) not in TABLE
-    before = owner.m.state, owner.m.view
-    stranger = world.owners[2].m
-    world.do(owner, owner.receive(world.now, world.owners[2].peer, join_of(stranger, ring_seq=0)))
-    assert (owner.m.state, owner.m.view) == before, "a stale Join of a member moves nobody"
+    owner, before = world.owners[1], world.owners[1].m.status()
+    for happening in (H.JOIN, H.READY, H.TOKEN_SECOND, H.CONSENSUS, H.INSTALLED):
+        assert not owner.m.standing.happens(world.now, happening)
+    assert owner.m.receive(world.now, world.owners[2].peer, old_join(world, 2)) == [], "an old Join of a member"
+    assert owner.m.status() == before
 
 
-def join_of(membership, **changes):
-    from msgspec.structs import replace
-
-    membership.voice.announce = True
-    join = membership.voice.join(0, membership.ring_seq, (), None, membership.cause)[0].packet
-    return replace(join, number=10_000, **changes)
-
-
-@pytest.mark.parametrize("state", [S.OPERATIONAL, S.COMMIT, S.RECOVERY])
-def test_a_hint_gathers_in_every_state_of_a_ring(state):
-    assert TABLE[state, H.HINT].to is S.GATHER
-    assert TABLE[state, H.BLAMED].to is S.GATHER
-    assert TABLE[state, H.LEAVE].to is S.PARTED
-
-
-def test_the_documentation_shows_this_table():
-    text = as_markdown()
-    for happening in Happening:
-        assert happening.value in text
-    assert text.count("→ Gather") == sum(rule.to is S.GATHER for rule in TABLE.values())
+def old_join(world, q):
+    """A Join of q from before the view, newly numbered."""
+    m = world.owners[q].m
+    m.voice.join(world.now)
+    return replace(m.step.end()[0].packet, number=10_000, ring_seq=0)

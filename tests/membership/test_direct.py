@@ -5,6 +5,7 @@ from harness import MS, World
 from patterns import bridge, majorities, one_way_far, pair
 
 from ordercast.membership import State
+from ordercast.types import Cause
 
 
 def group(n, seed=1, **options):
@@ -62,9 +63,9 @@ def test_one_value_of_t_loss_is_learnt_from_silences_that_ended():
     world.resume(2)
     world.run_t(5)
     assert max(world.count(since).values()) == 0
-    assert world.timeout_ns < world.owners[1].m.t_loss <= 2 * world.timeout_ns
+    assert world.timeout_ns < world.owners[1].m.sight.tuning.loss_ns <= 2 * world.timeout_ns
     world.run_t(130)
-    assert world.owners[1].m.t_loss == world.timeout_ns
+    assert world.owners[1].m.sight.tuning.loss_ns == world.timeout_ns
 
 
 def test_a_stuck_link_is_struck_and_left_in_the_end():
@@ -72,7 +73,7 @@ def test_a_stuck_link_is_struck_and_left_in_the_end():
     world = group(3)
     for _ in range(3):
         one = world.owners[1]
-        cause = one.m.cause.__class__("stuck link", 2, "2 T", "the same gap")
+        cause = Cause("stuck link", 2, "2 T", "the same gap")
         world.do(one, one.carry(world.now, one.m.suspect(world.now, cause, (2,))))
         world.run_t(1)
     assert sorted(map(len, world.partition())) == [1, 2], "the third strike is a probation"

@@ -2,7 +2,10 @@
 
 import random
 
+from ordercast.membership.choose import NO_VIEW
 from ordercast.membership.evidence import STRIKES_MAX, Evidence
+from ordercast.membership.sight import Sight
+from ordercast.types import Identity, Peer
 
 MS = 1_000_000
 T = 40 * MS
@@ -159,10 +162,9 @@ def test_a_strike_is_not_being_heard_again():
 
 
 def test_t_hear_follows_t_loss():
-    evidence = Evidence(T)
-    evidence.learn(0, Q, 1)
-    heard_at(evidence, 0)
-    evidence.hear_ns = 3 * T
-    assert evidence.recompute(2 * T) == []
-    evidence.hear_ns = T
-    assert evidence.recompute(2 * T) == [Q]
+    sight = Sight(Identity(1, 1, (1, Q)), T, 60 * T, lambda note: None, lambda q: None)
+    sight.hear(0, Peer(Q, 1))
+    sight.measure(1, 3 * T // 2)  # T_loss is 3 T now
+    for now, hears in ((0, {1, Q}), (3 * T, {1, Q}), (3 * T + 1, {1})):
+        sight.recompute(now, NO_VIEW, False, False)
+        assert sight.table.own.hears == hears, now

@@ -172,28 +172,28 @@ def test_good_packets_pass(packet):
 
 
 @pytest.mark.parametrize(
-    "packet",
+    "packet, why",
     [
-        Hello(NO_VIEW, PackedRows((1, 1), (NO_VIEW,), ())),
-        Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(1, 1, 1, 0, False, b""),))),
-        Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(0, 1, 1, 1, False, b""),))),
-        Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(0, 1, 1, 0, False, b"\x02"),))),
-        Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(0, 1, 2**32 - 1, 0, False, b"\x01"),))),
-        Hello(NO_VIEW, PackedRows((1,), (ViewId(2**63 - 1, 1),), ())),
-        join(ring_seq=2**63 - 1),
-        join(proposal=(2, 1)),
-        join(proposal=(1, 1)),
-        token(members=(1, 3, 2)),
-        token(ring_id=ViewId(8, 2)),
-        token(ring_id=ViewId(2**63 - 1, 1)),
-        token(hop=0, entries=(), to=1),
-        token(hop=7),
-        token(hop=2, entries=(Entry(1, b""),)),
-        token(to=1),
+        (Hello(NO_VIEW, PackedRows((1, 1), (NO_VIEW,), ())), "an id twice"),
+        (Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(1, 1, 1, 0, False, b""),))), "index"),
+        (Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(0, 1, 1, 1, False, b""),))), "index"),
+        (Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(0, 1, 1, 0, False, b"\x02"),))), "hears"),
+        (Hello(NO_VIEW, PackedRows((1,), (NO_VIEW,), (PackedRow(0, 1, 2**32 - 1, 0, False, b"\x01"),))), "version"),
+        (Hello(NO_VIEW, PackedRows((1,), (ViewId(2**63 - 1, 1),), ())), "ring_seq"),
+        (join(ring_seq=2**63 - 1), "ring_seq"),
+        (join(proposal=(2, 1)), "not sorted"),
+        (join(proposal=(1, 1)), "not sorted"),
+        (token(members=(1, 3, 2)), "not sorted"),
+        (token(ring_id=ViewId(8, 2)), "ring_id"),
+        (token(ring_id=ViewId(2**63 - 1, 1)), "ring_id"),
+        (token(hop=0, entries=(), to=1), "hop"),
+        (token(hop=7), "hop"),
+        (token(hop=2, entries=(Entry(1, b""),)), "hop"),
+        (token(to=1), "addressee"),
     ],
 )
-def test_bad_packets_are_refused(packet):
-    with pytest.raises(WireError):
+def test_bad_packets_are_refused(packet, why):
+    with pytest.raises(WireError, match=why):
         CODEC.decode(CODEC.encode(packet))
 
 
@@ -205,4 +205,5 @@ def test_damaged_packets_become_wire_errors_only():
         for _ in range(rng.randint(1, 3)):
             data[rng.randrange(len(data))] = rng.randrange(256)
         with contextlib.suppress(WireError):
-            CODEC.decode(bytes(data[: rng.randint(1, len(data))]))
+            packet = CODEC.decode(bytes(data[: rng.randint(1, len(data))]))
+            assert CODEC.decode(CODEC.encode(packet)) == packet, "what passes is sound"

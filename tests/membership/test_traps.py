@@ -7,11 +7,14 @@ import pytest
 from harness import MS, Token, World
 from patterns import bridge, majorities, pair, random_cuts
 
-from ordercast.membership import CommitToken, Hello, Join, Membership, gather, waits
-from ordercast.membership.automaton import State
+from ordercast.membership import CommitToken, Hello, Join, Membership, waits
+from ordercast.membership import cause as causes
+from ordercast.membership.automaton import Happening, State
 from ordercast.membership.choose import Chooser, Graph
 from ordercast.membership.evidence import Evidence
 from ordercast.membership.handover import Handover
+from ordercast.membership.standing import Standing
+from ordercast.membership.step import Step
 from ordercast.membership.table import Table
 from ordercast.types import ViewId
 
@@ -303,7 +306,6 @@ def rows_not_relayed(patch):
 
 
 def a_working_view_is_no_evidence(patch):
-    patch.setattr(Membership, "direct", False, raising=False)
     make = Chooser.__init__
     patch.setattr(Chooser, "__init__", lambda self, me, direct: make(self, me, True))
 
@@ -344,16 +346,16 @@ def no_rest(patch):
 
 
 def the_commit_token_teaches_nothing(patch):
-    patch.setattr(gather.Moves, "_rows", lambda self: dict(self.sight.table.rows))
+    patch.setattr(Standing, "taught", lambda self, table: dict(table))
     patch.setattr(waits, "left_out", lambda *a: None)
 
 
 def any_join_gathers(patch):
     def eager(self, now, q, join):
         if self.state is State.OPERATIONAL:
-            self._gather(now, gather.Happening.JOIN_OF_OURS, gather.causes.told(join.cause, q))
+            self.standing.happens(now, Happening.JOIN_OF_OURS, causes.told(join.cause, q))
 
-    patch.setattr(gather.Moves, "_join_outside_gather", eager)
+    patch.setattr(Membership, "_left_by", eager)
 
 
 def token_never_by_multicast(patch):
@@ -369,14 +371,14 @@ def gone_without_contradiction(patch):
 
 
 def own_pause_not_noticed(patch):
-    patch.setattr(gather.Moves, "_begin", lambda self, now, late: None)
+    patch.setattr(Step, "begin", lambda self, now, late, evidence: None)
 
 
 def own_pause_noticed_at_timers_only(patch):
     heard = Membership.heard
 
     def deaf_to_pauses(self, now, peer):
-        self._alarm = 2**63
+        self.step.alarm = 2**63
         return heard(self, now, peer)
 
     patch.setattr(Membership, "heard", deaf_to_pauses)
@@ -418,7 +420,7 @@ def test_a_member_that_went_on_has_left_my_view():
     world.do(one, one.carry(world.now, one.m.foreign(world.now, two.peer, ViewId(4, 2))))
     assert one.m.state is State.OPERATIONAL, "an older view says nothing"
     world.do(one, one.carry(world.now, one.m.foreign(world.now, two.peer, ViewId(10_000, 2))))
-    assert one.m.state is State.GATHER and one.m.cause.reason == "departure"
+    assert one.m.state is State.GATHER and one.m.standing.cause.reason == "departure"
 
 
 def test_a_member_that_went_on_is_remembered_while_a_view_is_formed():

@@ -14,11 +14,15 @@ from ordercast.membership import Membership
 from ordercast.membership.automaton import Happening, State
 from ordercast.membership.ballot import Ballot
 from ordercast.membership.choose import NO_VIEW, Chooser, Row, Rows
+from ordercast.membership.commit import Commit
 from ordercast.membership.evidence import Evidence
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Got, Join
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
+from ordercast.membership.standing import Standing
+from ordercast.membership.stay import Stay
+from ordercast.membership.step import Step
 from ordercast.membership.table import Table
 from ordercast.membership.waits import Patience
 from ordercast.protocols.totem.packets import Token
@@ -163,11 +167,12 @@ def members_clone_admitted(setup: Setup) -> Stack:
     scenario="bridge_of_seven",
 )  # fmt: skip
 def members_taught_nothing_no_rest(setup: Setup) -> Stack:
-    class Forgets(Membership):
-        def _rows(self) -> dict[MemberId, Row]:
-            return dict(self.sight.table.rows)
+    return totem(setup, standing=_Untaught, patience=_NoRest)
 
-    return totem(setup, membership=Forgets, patience=_NoRest)
+
+class _Untaught(Standing):
+    def taught(self, table: Rows) -> dict[MemberId, Row]:
+        return dict(table)
 
 
 class _NoRest(Patience):
@@ -206,21 +211,17 @@ def members_no_waits(setup: Setup) -> Stack:
 
 @mutant("members_commit_teaches_nothing", "totem", AREA, "after an install rows that show the old view are believed")
 def members_commit_teaches_nothing(setup: Setup) -> Stack:
-    class Forgets(Membership):
-        def _rows(self) -> dict[MemberId, Row]:
-            return dict(self.sight.table.rows)
-
-    return totem(setup, membership=Forgets)
+    return totem(setup, standing=_Untaught)
 
 
 @mutant("members_any_join_gathers", "totem", AREA, "a Join from outside breaks a working view")
 def members_any_join_gathers(setup: Setup) -> Stack:
     class Nervous(Membership):
-        def _join_outside_gather(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
+        def _left_by(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
             if self.state is State.OPERATIONAL and q not in self.members:
-                self._gather(now, Happening.CHOICE, Cause("join", q))
+                self.standing.happens(now, Happening.CHOICE, Cause("join", q))
             else:
-                super()._join_outside_gather(now, q, join)
+                super()._left_by(now, q, join)
 
     return totem(setup, membership=Nervous)
 
@@ -234,7 +235,7 @@ def members_any_join_gathers(setup: Setup) -> Stack:
 )
 def members_joins_of_ours_ignored(setup: Setup) -> Stack:
     class Deaf(Membership):
-        def _join_outside_gather(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
+        def _left_by(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
             return
 
     return totem(setup, membership=Deaf)
@@ -242,11 +243,11 @@ def members_joins_of_ours_ignored(setup: Setup) -> Stack:
 
 @mutant("members_moved_on_still_counted", "totem", AREA, "a member that went on to a newer view still counts as mine")
 def members_moved_on_still_counted(setup: Setup) -> Stack:
-    class Clings(Membership):
-        def _depart(self, now: Nanoseconds, q: MemberId, what: str) -> None:
+    class Clings(Stay):
+        def _departed(self, now: Nanoseconds, happening: Happening, q: MemberId, what: str) -> None:
             return
 
-    return totem(setup, membership=Clings)
+    return totem(setup, stay=Clings)
 
 
 @mutant("members_token_never_by_multicast", "totem", AREA, "a token that does not arrive is repeated by unicast only")
@@ -317,11 +318,11 @@ def members_no_contradiction(setup: Setup) -> Stack:
     scenario="all_busy",
 )  # fmt: skip
 def members_own_pause_unnoticed(setup: Setup) -> Stack:
-    class Unaware(Membership):
-        def _begin(self, now: Nanoseconds, late: Nanoseconds) -> None:
-            super()._begin(now, 2**62)
+    class Unaware(Step):
+        def begin(self, now: Nanoseconds, late: Nanoseconds, evidence: Evidence) -> None:
+            super().begin(now, 2**62, evidence)
 
-    return totem(setup, membership=Unaware)
+    return totem(setup, step=Unaware)
 
 
 @mutant(
@@ -339,17 +340,14 @@ def members_one_agrees_for_all(setup: Setup) -> Stack:
 
 @mutant("members_any_set_accepted", "totem", AREA, "a commit token for another set than my proposal is accepted")
 def members_any_set_accepted(setup: Setup) -> Stack:
-    class Agrees(Membership):
-        def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:
-            first = self.state is State.GATHER and token.to == self.me and token.hop < len(token.members)
-            if not first or token.ring_id.seq <= self.number.used:
-                return super()._on_commit_token(now, token)
-            self.number.see(token.ring_id.seq)
-            self.ballot.propose(token.members)
-            self.pending = None
+    class Agrees(Commit):
+        def take(self, now: Nanoseconds, token: CommitToken) -> None:
+            if token.ring_id.seq <= self._number.used:
+                return super().take(now, token)
+            self._ballot.propose(token.members)
             return self._accept(now, token)
 
-    return totem(setup, membership=Agrees)
+    return totem(setup, commit=Agrees)
 
 
 @mutant(
@@ -357,13 +355,13 @@ def members_any_set_accepted(setup: Setup) -> Stack:
     scenario="old_commits",
 )  # fmt: skip
 def members_old_commit_accepted(setup: Setup) -> Stack:
-    class Old(Membership):
-        def _on_commit_token(self, now: Nanoseconds, token: CommitToken) -> None:
-            used, self.number.used = self.number.used, 0
-            super()._on_commit_token(now, token)
-            self.number.used = max(used, self.number.used)
+    class Old(Commit):
+        def came(self, now: Nanoseconds, token: CommitToken) -> None:
+            used, self._number.used = self._number.used, 0
+            super().came(now, token)
+            self._number.used = max(used, self._number.used)
 
-    return totem(setup, membership=Old)
+    return totem(setup, commit=Old)
 
 
 @mutant("members_restart_reuses_numbers", "totem", AREA, "a restarted member begins with ring number 0 again")
@@ -401,13 +399,13 @@ def members_number_not_raised(setup: Setup) -> Stack:
 
 @mutant("members_left_out_not_taken_back", "totem", AREA, "a member outside is never taken in while the view works")
 def members_left_out_not_taken_back(setup: Setup) -> Stack:
-    class Closed(Membership):
-        def _stay_or_go(self, now: Nanoseconds) -> None:
-            chosen = self.chooser(self._rows())
-            if not set(chosen) > set(self.members):
-                super()._stay_or_go(now)
+    class Closed(Stay):
+        def consider(self, now: Nanoseconds) -> None:
+            chosen = self._chooser(self._standing.taught(self._sight.table.rows))
+            if not set(chosen) > set(self._standing.installed.members):
+                super().consider(now)
 
-    return totem(setup, membership=Closed)
+    return totem(setup, stay=Closed)
 
 
 @mutant("members_installed_view_forgotten", "totem", AREA, "the old view is not named on the commit entry of a merge")
@@ -415,7 +413,8 @@ def members_installed_view_forgotten(setup: Setup) -> Stack:
     class Shifted(Membership):
         def installed(self, now: Nanoseconds) -> list[Action]:
             out = super().installed(now)
-            self.members = tuple(m for m in self.members if m != max(self.members)) or self.members
+            view = self.standing.installed
+            view.members = tuple(m for m in view.members if m != max(view.members)) or view.members
             return out
 
     return totem(setup, membership=Shifted)

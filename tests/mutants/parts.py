@@ -55,8 +55,7 @@ def totem(
     sight: type[Sight] | None = None,
     **parts: type[Any],
 ) -> Stack:
-    """As the shipped factory; `parts` replace those of the membership: evidence, table, handover, number, ballot,
-    patience, chooser."""
+    """As the shipped factory; `parts` replace evidence and table of the membership, and all that it holds by name."""
     framing, bottom = Framing(), layer(setup, setup.options)
     framing.inbox = inbox()
     bottom.turn.__class__ = turn
@@ -76,7 +75,7 @@ def totem(
             return note
 
     bottom.rings.__class__ = Patched
-    bottom.membership.entry = bottom.rings.entry  # bound before, to the shipped one
+    bottom.membership.commit.entry = bottom.rings.entry  # bound before, to the shipped one
     if ring is not None:
         bottom.rings.ring.__class__ = ring
     if membership is not None:

@@ -229,9 +229,10 @@ def views_no_transitional(setup: Setup) -> Stack:
 def views_frozen_inserts(setup: Setup) -> Stack:
     class Thaws(Turning):
         def data(self, now: Nanoseconds, source: Peer, data: Data, out: list[Action]) -> None:
-            frozen, self.membership.frozen = self.membership.frozen, False
+            standing = self.membership.standing
+            frozen, standing.frozen = standing.frozen, False
             super().data(now, source, data, out)
-            self.membership.frozen = frozen
+            standing.frozen = frozen
 
     return totem(setup, turn=Thaws)
 

@@ -1,7 +1,8 @@
-"""The automaton as a table: which event moves a member from which state to which, and what it does on the way.
+"""The automaton as a table: what happens to a member in which state, who acts upon it, and where that leads.
 
-`TABLE` is what `member.Membership` obeys: an event that has no entry for the present state is not acted upon, and a
-change of state that the table does not list is a programming error.  The documentation's table is made from it.
+The table drives (`Standing.happens`): a part says what happened, and the rule for the present state names the part that
+acts.  An event without a rule for the present state is not acted upon, and nothing else changes the state.  The
+documentation's table is made from this one.
 
 Classical Totem gathers at every Join and every foreign message; here a Join from outside moves nobody by itself: only
 the choice of members does, by way of the rows it brings.
@@ -10,8 +11,8 @@ the choice of members does, by way of the rows it brings.
 from __future__ import annotations
 
 from enum import Enum
-
-from msgspec import Struct
+from operator import attrgetter
+from typing import NamedTuple
 
 
 class State(Enum):
@@ -23,18 +24,23 @@ class State(Enum):
 
 
 class Happening(Enum):
-    """What can happen to a member, in the words of the table."""
+    """What can happen to a member, in the words of the documentation."""
 
     LOSS = "no token for T_loss; direct links: a member silent for T_loss"
     BLAMED = "the owner gives up: a mark or link that stands still, a flush too long"
-    HINT = "port unreachable: a member's process is gone"
-    DEPARTED = "a member names a newer view or comes back in another life"
-    CHOICE = "own row or table changed"
-    JOIN_OF_OURS = "Join of a member of the view, not older than the ring"
-    JOIN_OF_OTHERS = "any other Join"
-    ALL_AGREED = "everybody in my proposal agreed and I am its smallest"
+    HINT = "port unreachable: the process of a member of my ring is gone"
+    WENT_ON = "a member of my ring names a newer view"
+    OTHER_LIFE = "a member of my view comes back in another life"
+    NEWS = "own row or table changed, or a wait may be over"
+    CHOICE = "the table gives other members, and no wait runs"
+    JOIN_OF_OURS = "Join of a member of my ring, its ring number not below the ring's"
+    JOIN = "newest Join of anybody"
+    AGREED = "everybody in my proposal agreed and I am its smallest"
+    TOKEN_FIRST = "commit token, first rotation"
+    STORED = "storage works"
+    STORE_FAILED = "storage fails"
+    READY = "the ring number of the commit token in hand is stored"
     WITHDRAWN = "a newer Join of a member of my commit token proposes others"
-    TOKEN_FIRST = "commit token for my proposal, ring number above mine, first rotation"
     TOKEN_SECOND = "commit token with all entries, second rotation"
     TOKEN_THIRD = "commit token back at the representative"
     CONSENSUS = "T_consensus"
@@ -43,62 +49,56 @@ class Happening(Enum):
     LEAVE = "the application leaves"
 
 
-class Rule(Struct, frozen=True):
-    does: str  # in words, for the documentation
-    to: State | None = None  # None: stays
+class Act(Enum):
+    """What is done: the part of the membership and its method, and the words of the documentation."""
+
+    LEAVE = "gather.leave", "leave the view: gather"
+    GIVE_UP = "gather.give_up", "give the attempt up: gather"
+    AGAIN = "gather.again", "strike those heard who did not agree, start over"
+    PROPOSE = "gather.propose", "propose anew, unless a wait runs"
+    NOTE = "gather.joined", "note its proposal, propose anew"
+    BEGIN = "commit.begin", "make the commit token, have its ring number stored"
+    TAKE = "commit.take", "if it is for my proposal and its ring number above mine: have that stored"
+    RELY = "commit.stored", "no longer say that I am gone; see whether the commit token in hand can go on"
+    FAIL = "commit.failed", "give up the commit token in hand; without numbers in reserve say that I am gone"
+    ENTER = "commit.enter", "write my entry, forward the token"
+    RECOVER = "commit.recover", "forward the token, begin recovery"
+    RETURN = "commit.returned", "send the new ring's first token"
+    CONSIDER = "stay.consider", "see whether a member has left the view, or the choice is another one"
+    REMEMBER = "stay.remember", "remember it until the install"
+    INSTALL = "stay.begin", "the new view works"
+    PART = "voice.part", "say twice that my row is empty"
+
+    def __init__(self, by: str, words: str) -> None:
+        self.by, self.words = attrgetter(by), words
 
 
-_O, _G, _C, _R, _P = State.OPERATIONAL, State.GATHER, State.COMMIT, State.RECOVERY, State.PARTED
-_GATHER = Rule("gather", _G)
-
-TABLE: dict[tuple[State, Happening], Rule] = {
-    (_O, Happening.LOSS): _GATHER,
-    (_R, Happening.LOSS): _GATHER,
-    (_C, Happening.LOSS): _GATHER,
-    (_O, Happening.BLAMED): Rule("strike the blamed, gather", _G),
-    (_C, Happening.BLAMED): Rule("strike the blamed, gather", _G),
-    (_R, Happening.BLAMED): Rule("strike the blamed, gather", _G),
-    (_O, Happening.HINT): Rule("write its row as gone, gather", _G),
-    (_G, Happening.HINT): Rule("write its row as gone, propose anew"),
-    (_C, Happening.HINT): Rule("write its row as gone, gather", _G),
-    (_R, Happening.HINT): Rule("write its row as gone, gather", _G),
-    (_O, Happening.DEPARTED): _GATHER,
-    (_O, Happening.CHOICE): Rule("if the choice is not the view and no wait runs: gather", _G),
-    (_G, Happening.CHOICE): Rule("propose anew, unless a wait runs"),
-    (_O, Happening.JOIN_OF_OURS): Rule("gather, then as there", _G),
-    (_C, Happening.JOIN_OF_OURS): Rule("if it has the new ring's number: gather", _G),
-    (_R, Happening.JOIN_OF_OURS): Rule("if it has the new ring's number: gather", _G),
-    (_G, Happening.JOIN_OF_OURS): Rule("note its proposal"),
-    (_G, Happening.JOIN_OF_OTHERS): Rule("note its proposal"),
-    (_G, Happening.ALL_AGREED): Rule("store the ring number, write the first entry, send the commit token", _C),
-    (_C, Happening.WITHDRAWN): Rule("if I am the representative: gather", _G),
-    (_G, Happening.TOKEN_FIRST): Rule("store the ring number, write my entry, forward", _C),
-    (_C, Happening.TOKEN_SECOND): Rule("forward, begin recovery", _R),
-    (_R, Happening.TOKEN_THIRD): Rule("send the new ring's first token"),
-    (_G, Happening.CONSENSUS): Rule("strike those heard who did not agree, start over", _G),
-    (_C, Happening.COMMIT_LATE): _GATHER,
-    (_R, Happening.INSTALLED): Rule("the new view works", _O),
-    (_O, Happening.LEAVE): Rule("say twice that my row is empty", _P),
-    (_G, Happening.LEAVE): Rule("say twice that my row is empty", _P),
-    (_C, Happening.LEAVE): Rule("say twice that my row is empty", _P),
-    (_R, Happening.LEAVE): Rule("say twice that my row is empty", _P),
-}
+class Rule(NamedTuple):
+    act: Act
+    to: State
 
 
-def allowed(state: State, happening: Happening, to: State) -> bool:
-    """Does the table list this change of state?"""
-    rule = TABLE.get((state, happening))
-    return rule is not None and rule.to is to
-
-
-def as_markdown() -> str:
-    """The table, one row per event, for the documentation."""
-    columns = [_O, _G, _C, _R]
-    lines = ["| event | " + " | ".join(state.value for state in columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for happening in Happening:
-        cells = []
-        for state in columns:
-            rule = TABLE.get((state, happening))
-            cells.append("-" if rule is None else rule.does + (f" → {rule.to.value}" if rule.to else ""))
-        lines.append(f"| {happening.value} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+_O, _G, _C, _R, _P = State
+_H = Happening
+_RULES: list[tuple[tuple[State, ...], tuple[Happening, ...], Act, State]] = [
+    ((_O,), (_H.LOSS, _H.BLAMED, _H.HINT, _H.WENT_ON, _H.OTHER_LIFE, _H.CHOICE, _H.JOIN_OF_OURS), Act.LEAVE, _G),
+    ((_O,), (_H.NEWS,), Act.CONSIDER, _O),
+    ((_G,), (_H.NEWS,), Act.PROPOSE, _G),
+    ((_G,), (_H.JOIN,), Act.NOTE, _G),
+    ((_G,), (_H.CONSENSUS,), Act.AGAIN, _G),
+    ((_G,), (_H.AGREED,), Act.BEGIN, _G),
+    ((_G,), (_H.TOKEN_FIRST,), Act.TAKE, _G),
+    ((_G,), (_H.STORED,), Act.RELY, _G),
+    ((_G,), (_H.STORE_FAILED,), Act.FAIL, _G),
+    ((_G,), (_H.READY,), Act.ENTER, _C),
+    ((_C, _R), (_H.BLAMED, _H.HINT, _H.JOIN_OF_OURS), Act.GIVE_UP, _G),
+    ((_C,), (_H.WITHDRAWN, _H.COMMIT_LATE), Act.GIVE_UP, _G),
+    ((_C,), (_H.WENT_ON,), Act.REMEMBER, _C),
+    ((_C,), (_H.TOKEN_SECOND,), Act.RECOVER, _R),
+    ((_R,), (_H.LOSS,), Act.GIVE_UP, _G),
+    ((_R,), (_H.WENT_ON,), Act.REMEMBER, _R),
+    ((_R,), (_H.TOKEN_THIRD,), Act.RETURN, _R),
+    ((_R,), (_H.INSTALLED,), Act.INSTALL, _O),
+    ((_O, _G, _C, _R), (_H.LEAVE,), Act.PART, _P),
+]
+TABLE = {(state, what): Rule(act, to) for states, whats, act, to in _RULES for state in states for what in whats}

@@ -1,29 +1,31 @@
-"""Gather's agreement: my proposal, and what the others' Joins propose."""
+"""Gather's agreement: my proposal, what the others' Joins propose, and the commit token that waits for storage."""
 
 from __future__ import annotations
 
+from ordercast.membership.packets import CommitToken
 from ordercast.types import MemberId
 
 
 class Ballot:
     """A member set counts only if all of it propose it (and then accept the commit token)."""
 
-    __slots__ = ("_newest", "agreed", "me", "proposal")
+    __slots__ = ("_newest", "agreed", "me", "pending", "proposal")
 
     def __init__(self, me: MemberId) -> None:
         self.me = me
         self.proposal: tuple[MemberId, ...] = ()  # empty: none
+        self.pending: CommitToken | None = None  # for my proposal; waits for its ring number to be stored
         self.agreed: dict[MemberId, tuple[MemberId, ...]] = {}  # last proposal in a Join of each
         self._newest: dict[MemberId, int] = {}  # number of each one's newest Join; late ones do not count
 
     def void(self) -> None:
         """Gather begins, or starts over."""
-        self.proposal = ()
+        self.proposal, self.pending = (), None
         self.agreed.clear()
 
     def propose(self, members: tuple[MemberId, ...]) -> None:
         assert not members or self.me in members, "I am in every set I propose"
-        self.proposal = members
+        self.proposal, self.pending = members, None
 
     def newer(self, q: MemberId, number: int) -> bool:
         """Is this Join the newest of q?  One that was overtaken says nothing any more."""

@@ -6,10 +6,23 @@ begins), and the representative once more at hop 2 n.  Copies of it are recognis
 
 from __future__ import annotations
 
-from ordercast.membership.packets import CommitToken, Entry
-from ordercast.types import MemberId, ViewId
+from collections.abc import Callable
 
-RING_STEP = 4  # a new ring's number above the highest seen; room for intermediate views
+from ordercast.contract import Note
+from ordercast.limits import entry_bytes_max
+from ordercast.membership.automaton import Happening
+from ordercast.membership.ballot import Ballot
+from ordercast.membership.events import Committed, Returned
+from ordercast.membership.handover import Handover
+from ordercast.membership.packets import CommitToken, Entry, Got
+from ordercast.membership.ringnumber import RingNumber
+from ordercast.membership.sight import Sight
+from ordercast.membership.standing import Standing
+from ordercast.membership.stay import Stay
+from ordercast.membership.step import Step
+from ordercast.membership.timers import COMMIT, CONSENSUS, POLL
+from ordercast.membership.voice import Voice
+from ordercast.types import Cause, MemberId, Nanoseconds, ViewId
 
 
 def blank(ring_id: ViewId, members: tuple[MemberId, ...]) -> CommitToken:
@@ -21,6 +34,7 @@ def blank(ring_id: ViewId, members: tuple[MemberId, ...]) -> CommitToken:
 def write(token: CommitToken, entry: Entry) -> CommitToken:
     """First rotation: add my entry, address the next member."""
     assert len(token.entries) == token.hop < len(token.members)
+    assert len(entry.state) <= entry_bytes_max(len(token.members)), "an entry above its share of the token"
     return _address(token, (*token.entries, entry))
 
 
@@ -37,3 +51,119 @@ def _address(token: CommitToken, entries: tuple[Entry, ...]) -> CommitToken:
 def rotation(token: CommitToken) -> int:
     """0: collecting entries; 1: showing them; 2: back at the representative."""
     return token.hop // len(token.members)
+
+
+class Commit:
+    """A member's part in its way.  `entry`: the owner's, asked when it is written."""
+
+    def __init__(
+        self, step: Step, standing: Standing, sight: Sight, voice: Voice, number: RingNumber, ballot: Ballot,
+        handover: Handover, stay: Stay, entry: Callable[[], bytes],
+    ) -> None:  # fmt: skip
+        self._step, self._standing, self._sight, self._voice, self._number = step, standing, sight, voice, number
+        self._ballot, self._handover, self._stay, self.entry = ballot, handover, stay, entry
+
+    def came(self, now: Nanoseconds, token: CommitToken) -> None:
+        """A commit token was seen; it may be for another member."""
+        self._number.see(token.ring_id.seq)
+        self._handover.overtaken(Got(token.ring_id, 0, token.hop))
+        if token.to != self._sight.me:
+            return
+        times, forming = rotation(token), self._standing.forming
+        if times == 0:
+            self._standing.happens(now, Happening.TOKEN_FIRST, token)
+        elif forming is not None and forming.id == token.ring_id:
+            self._standing.happens(now, Happening.TOKEN_SECOND if times == 1 else Happening.TOKEN_THIRD, token)
+
+    # -------------------------------------------------------------------------------------- until the number is stored
+
+    def begin(self, now: Nanoseconds) -> None:
+        """All agreed, and I am the representative."""
+        self._accept(now, blank(ViewId(self._number.next(), self._sight.me), self._ballot.proposal))
+
+    def take(self, now: Nanoseconds, token: CommitToken) -> None:
+        """First rotation: it counts if it is for what I propose now, and newer than what I have used or hold."""
+        self._standing.happens(now, Happening.NEWS)
+        held = self._ballot.pending
+        newer = held is None or token.ring_id > held.ring_id
+        if newer and token.members == self._ballot.proposal and token.ring_id.seq > self._number.used:
+            self._accept(now, token)
+
+    def _accept(self, now: Nanoseconds, token: CommitToken) -> None:
+        """The ring number goes to storage, then my entry is written."""
+        self._ballot.pending = token
+        if token.hop:
+            self._standing.got = Got(token.ring_id, 0, token.hop)
+        self._step.out += self._number.need(token.ring_id.seq)
+        self._try(now)
+
+    def stored(self, now: Nanoseconds, ill: bool) -> None:
+        """Something was written; `ill`: after writes had failed for so long that I said I was gone."""
+        if ill and self._voice.recompute(now):
+            self._standing.happens(now, Happening.NEWS)
+        self._try(now)
+
+    def failed(self, now: Nanoseconds) -> None:
+        self._ballot.pending = None
+        self._voice.recompute(now)
+        self._standing.happens(now, Happening.NEWS)
+
+    def _try(self, now: Nanoseconds) -> None:
+        token = self._ballot.pending
+        if token is not None and token.ring_id.seq <= self._number.stored:
+            self._standing.happens(now, Happening.READY, token)
+
+    # ---------------------------------------------------------------------------------------------------- from there on
+
+    def enter(self, now: Nanoseconds, token: CommitToken) -> None:
+        """My entry goes on the token: from here on this member is committed, if all others are."""
+        step = self._step
+        step.out += self._number.use(token.ring_id.seq)
+        self._ballot.pending = None
+        self._standing.form(token.ring_id, token.members)
+        self._handover.new_ring()
+        step.deadlines.clear(CONSENSUS, POLL)
+        step.say(Note("commit", {"ring": str(token.ring_id), "members": list(token.members)}))
+        self._voice.recompute(now)
+        step.tick_at(now + step.times.hello)
+        token = write(token, Entry(self._sight.incarnation, self.entry()))
+        if len(token.members) == 1:
+            self._standing.happens(now, Happening.TOKEN_SECOND, token)
+        else:
+            step.set(COMMIT, now + step.times.commit)
+            self._forward(now, token)
+
+    def recover(self, now: Nanoseconds, token: CommitToken) -> None:
+        """Second rotation: all entries are in."""
+        forming = self._standing.forming
+        assert forming is not None
+        self._standing.got = Got(token.ring_id, 0, token.hop)
+        self._step.deadlines.clear(COMMIT)
+        self._stay.expect(now)
+        incarnations = tuple(entry.incarnation for entry in token.entries)
+        forming.incarnations = dict(zip(token.members, incarnations, strict=True))
+        for q, incarnation in forming.incarnations.items():
+            if q != self._sight.me:
+                self._sight.learn(now, q, incarnation)
+        alone = len(token.members) == 1
+        if not alone:
+            self._forward(now, forward(token))
+        entries = tuple(entry.state for entry in token.entries)
+        self._step.say(Committed(token.ring_id, token.members, entries, incarnations, self._standing.cause))
+        if alone:
+            self._step.say(Returned(token.ring_id))
+
+    def returned(self, now: Nanoseconds, token: CommitToken) -> None:
+        """Third time, at the representative; once."""
+        if self._standing.got == Got(token.ring_id, 0, len(token.members)):
+            self._standing.got = Got(token.ring_id, 0, token.hop)
+            self._step.say(Returned(token.ring_id))
+
+    def late(self, now: Nanoseconds) -> None:
+        """T_commit is over."""
+        ring = self._standing.present.id
+        cause = Cause("commit timeout", None, "T_commit", f"ring {ring}")
+        self._standing.happens(now, Happening.COMMIT_LATE, cause, Note("commit_late", {"ring": str(ring)}))
+
+    def _forward(self, now: Nanoseconds, token: CommitToken) -> None:
+        self._step.out += self._handover.send(now, token.to, token, Got(token.ring_id, 0, token.hop))

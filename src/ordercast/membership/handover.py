@@ -58,6 +58,12 @@ class Handover:
         self.copy = None
         self._deadlines.clear(REPEAT)
 
+    def overtaken(self, seen: Got) -> None:
+        """A commit token was seen: mine, further on its way, has arrived."""
+        sent = self.sent
+        if sent is not None and (seen.ring_id, seen.regular) == (sent.ring_id, sent.regular) and seen > sent:
+            self.went_on()
+
     def give_up(self) -> None:
         """Gather begins; if the token may not have arrived, its addressee is asked about it."""
         if self.copy is not None and self.repetitions >= BLAME_AFTER and self.sent is not None:

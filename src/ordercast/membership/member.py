@@ -1,20 +1,36 @@
-"""One member's part in the membership: the object an owner holds.  See the package's docstring for its use."""
+"""One member's part in the membership: the object an owner holds.  See the package's docstring for its use.
+
+It puts the parts together and is their border: every input is one step, in which it is said what happened; who acts
+upon that stands in the automaton's table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ordercast.contract import Action, Note, Packet
 from ordercast.membership import cause as causes
 from ordercast.membership import report
-from ordercast.membership.automaton import Happening, State, allowed
+from ordercast.membership.automaton import Happening, State
+from ordercast.membership.ballot import Ballot
+from ordercast.membership.choose import Chooser
+from ordercast.membership.commit import Commit
 from ordercast.membership.events import Parted
-from ordercast.membership.gather import Moves
+from ordercast.membership.evidence import PROBATION_MAX_NS
+from ordercast.membership.gather import Gather
+from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Got, Hello, Join
-from ordercast.membership.table import NOBODY
-from ordercast.membership.timers import COMMIT, CONSENSUS, LOSS, PART
-from ordercast.types import Cause, MemberId, Nanoseconds, Peer, ViewId
+from ordercast.membership.ringnumber import RingNumber
+from ordercast.membership.sight import Sight
+from ordercast.membership.standing import Standing
+from ordercast.membership.stay import Stay
+from ordercast.membership.step import Step
+from ordercast.membership.timers import COMMIT, CONSENSUS, LOSS, PART, POLL, REPEAT, TICK, Times
+from ordercast.membership.voice import Voice
+from ordercast.membership.waits import Patience
+from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
 
 PROBES = (
     "blame", "clone", "commit_late", "contradiction", "crash_hint", "departed", "gather_again", "other_timeout",
@@ -23,14 +39,69 @@ PROBES = (
 )  # fmt: skip
 
 
-class Membership(Moves):
+class Membership:
     """Evidence, rows, choice, Gather and Commit of one member.
 
     direct: the owner cannot do without direct links (the view-synchronous layer): suspicion by silence of any member of
     the view instead of token loss, and a common working view is no evidence of a link.
-    entry: called when the commit entry is written; from then on the owner is frozen until the next install.
+    entry: called when the commit entry is written; from then on the owner is frozen until the next install.  At most
+    `limits.entry_bytes_max` of the new ring's members.
     packet_bytes: rows beyond it are spread over several packets.
     """
+
+    def __init__(
+        self,
+        identity: Identity,
+        timeout_ns: Nanoseconds,
+        rng: random.Random,
+        *,
+        entry: Callable[[], bytes],
+        direct: bool = False,
+        net: NetId = 0,
+        packet_bytes: int = 1400,
+        probation_max_ns: Nanoseconds = PROBATION_MAX_NS,
+    ) -> None:
+        self.me, self.first_ring_seq, self.rng, self.direct = identity.me, identity.ring_seq, rng, direct
+        self.times = Times.of(timeout_ns)
+        self.standing = standing = Standing(self)
+        self.step = step = Step(self.times)
+        self.ballot = ballot = Ballot(self.me)
+        self.sight = sight = Sight(identity, timeout_ns, probation_max_ns, step.say, ballot.forget)
+        self.number = number = RingNumber()
+        self.chooser = chooser = Chooser(self.me, direct)
+        self.patience = patience = Patience(step, sight, direct)
+        self.handover = handover = Handover(step.deadlines, net, self.times.repeat)
+        self.voice = voice = Voice(step, standing, sight, number, ballot, net, packet_bytes)
+        self.stay = stay = Stay(step, standing, sight, voice, chooser, patience, direct)
+        self.gather = Gather(step, standing, sight, voice, number, ballot, chooser, patience, handover)
+        self.commit = Commit(step, standing, sight, voice, number, ballot, handover, stay, entry)
+        self._links, self._grace = sight.evidence.links, self.times.grace
+
+    # ------------------------------------------------------------------------------------------- what an owner may read
+
+    @property
+    def state(self) -> State:
+        return self.standing.state
+
+    @property
+    def view(self) -> ViewId:
+        """The installed one; NO_VIEW before the first."""
+        return self.standing.installed.id
+
+    @property
+    def members(self) -> tuple[MemberId, ...]:
+        """Of the installed view."""
+        return self.standing.installed.members
+
+    @property
+    def frozen(self) -> bool:
+        """The entry was written since the last install."""
+        return self.standing.frozen
+
+    @property
+    def paused(self) -> bool:
+        """It came out in this step that this member itself had stood still."""
+        return self.step.paused
 
     @property
     def ring_seq(self) -> int:
@@ -43,135 +114,172 @@ class Membership(Moves):
 
     # -------------------------------------------------------------------------------------------- inputs of the driver
 
+    def _end(self, now: Nanoseconds) -> list[Action]:
+        self.voice.speak(now)
+        return self.step.end()
+
     def start(self, now: Nanoseconds, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         """Begin in Gather; a view of one follows when nobody answers."""
         self.sight.start(now)
         self.patience.start(now)
         self.number.start(self.first_ring_seq, stored)
-        self._out += self.number.need(self.number.next())  # a disk that fails is found before anybody counts on us
-        self._enter_gather(now)
+        self.step.out += self.number.need(self.number.next())  # a disk that fails is found before anybody counts on us
+        self.gather.enter(now)
         return self._end(now)
 
     def heard(self, now: Nanoseconds, peer: Peer) -> list[Action] | None:
         """A packet came straight from `peer`.  None: drop it (stranger, earlier incarnation, other T, or I left)."""
-        link = self.sight.evidence.links.get(peer.id)
-        if link is not None and link.hears and link.incarnation == peer.incarnation and now <= self._alarm:
+        link = self._links.get(peer.id)
+        if link is not None and link.hears and link.incarnation == peer.incarnation and now <= self.step.alarm:
             assert link.heard is not None
-            if now - link.heard <= self.times.grace:
+            if now - link.heard <= self._grace:
                 link.heard, link.spares = now, 0
                 return []
         if self.state is State.PARTED or not self.sight.admit(peer):
             return None  # what there is to note is said in the next step
-        self._begin(now, self._alarm)
+        self.step.begin(now, self.step.alarm, self.sight.evidence)
         silent = self.sight.hear(now, peer)
         if self.direct and peer.id in self.members and not self.paused:
             self.sight.measure(now, silent)
-        if not self.sight.hears(peer.id) and self._recompute(now):
-            self._decide(now)
-        if self.state is State.OPERATIONAL and self.incarnations.get(peer.id, peer.incarnation) != peer.incarnation:
-            self._depart(now, peer.id, "came back in another life")
+        if not self.sight.hears(peer.id) and self.voice.recompute(now):
+            self.standing.happens(now, Happening.NEWS)
+        self.stay.met(now, peer)
         return self._end(now)
 
     def receive(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
         """A packet of PACKETS that `heard` has let pass."""
-        self.paused = False
+        self.step.paused = False
         if self.state is not State.PARTED:
             match packet:
                 case Hello():
-                    self._on_hello(now, peer, packet)
+                    self._hello(now, peer, packet)
                 case Join():
-                    self._on_join(now, peer, packet)
+                    self._join(now, peer, packet)
                 case CommitToken():
-                    self._on_commit_token(now, packet)
+                    self.commit.came(now, packet)
         return self._end(now)
+
+    def _hello(self, now: Nanoseconds, peer: Peer, hello: Hello) -> None:
+        self.number.see(hello.view.seq)
+        if self.voice.absorb(now, peer, hello.rows):
+            self.standing.happens(now, Happening.NEWS)
+        self.stay.named(now, peer.id, hello.view)
+
+    def _join(self, now: Nanoseconds, peer: Peer, join: Join) -> None:
+        if join.timeout_ns != self.times.timeout:
+            self.sight.refuse(peer, join.timeout_ns)
+            if self.voice.recompute(now):
+                self.standing.happens(now, Happening.NEWS)
+            return
+        self.number.see(join.ring_seq)
+        changed = self.voice.absorb(now, peer, join.rows)
+        if self.ballot.newer(peer.id, join.number):
+            self._left_by(now, peer.id, join)
+            if self.standing.happens(now, Happening.JOIN, peer.id, join):
+                return
+        if changed:
+            self.standing.happens(now, Happening.NEWS)
+
+    def _left_by(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
+        """A Join moves us only if it comes from one of ours, and shows that it left what we have in common."""
+        ring = self.standing.present
+        if q not in ring.members:
+            return
+        if join.ring_seq >= ring.id.seq:
+            self.standing.happens(now, Happening.JOIN_OF_OURS, causes.told(join.cause, q))
+        elif ring.id.rep == self.me and join.proposal != ring.members:
+            cause = Cause("withdrawal", q, "", f"no longer for {ring.members}")
+            self.standing.happens(now, Happening.WITHDRAWN, cause, Note("withdrawn", {"member": q}))
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         """A timer whose name starts with "m."."""
-        over, again = self.deadlines.fired(now, name)
-        self._out += again
+        over = self.step.over(now, name)
         if self.state is State.PARTED:
             if over and name == PART:
-                self._out += [*self.voice.hello(now, self.view), Parted()]
+                self.voice.hello(now)
+                self.step.say(Parted())
             return self._end(now)
-        self._begin(now, due + self.times.late)
-        spared = None
-        if over and self.paused and name in (LOSS, COMMIT, CONSENSUS):
-            spared = self.deadlines.spare(now, self.times.grace, name)
-        if spared is not None:
-            self._out += spared
-        elif over:
-            self._on_deadline(now, name)
+        self.step.begin(now, due + self.times.late, self.sight.evidence)
+        if over and not self.step.spare(now, name):
+            self._due(now, name)
         return self._end(now)
+
+    def _due(self, now: Nanoseconds, name: str) -> None:
+        if name == TICK:
+            self._tick(now)
+        elif name == POLL:
+            self.voice.recompute(now)
+            self.standing.happens(now, Happening.NEWS)
+        elif name == REPEAT:
+            self.step.out += self.handover.repeat(now)
+        elif name == LOSS:
+            self.stay.lost(now)
+        elif name == COMMIT:
+            self.commit.late(now)
+        elif name == CONSENSUS:
+            self.standing.happens(now, Happening.CONSENSUS)
+
+    def _tick(self, now: Nanoseconds) -> None:
+        self.sight.tick(now)
+        if self.number.error:
+            self.step.out += self.number.need(self.number.next()) or self.number.more()
+        gathers = self.standing.gathers
+        wait = self.times.join if gathers else self.times.hello
+        self.step.tick_at(now + wait - self.rng.randrange(wait // 8))  # so that members do not speak in step
+        self.voice.announce = True
+        if self.voice.recompute(now) or gathers:
+            self.standing.happens(now, Happening.NEWS)
 
     def stood_still(self, now: Nanoseconds, due: Nanoseconds) -> list[Action]:
         """Called first at the owner's own timers; sets `paused`."""
-        self._begin(now, due + self.times.late)
+        self.step.begin(now, due + self.times.late, self.sight.evidence)
         return self._end(now)
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
-        self.paused = False
+        self.step.paused = False
         ill = self.number.ill
         self.number.answered(number)
-        if self.state is State.GATHER:
-            if ill and self._recompute(now):
-                self._decide(now)
-            self._write_entry(now)
+        self.standing.happens(now, Happening.STORED, ill)
         return self._end(now)
 
     def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
-        self.paused = False
+        self.step.paused = False
         self.number.failed(number, why)
-        self._say(Note("storage_failed", {"number": number, "why": why}))
-        if self.state is State.GATHER:
-            self.pending = None
-            self._recompute(now)
-            self._propose(now)
+        self.step.say(Note("storage_failed", {"number": number, "why": why}))
+        self.standing.happens(now, Happening.STORE_FAILED)
         return self._end(now)
 
     def unreachable(self, now: Nanoseconds, member: MemberId) -> list[Action]:
         """The port of `member` answered that nobody is there: say so to all, who need not wait then."""
-        self.paused = False
+        self.step.paused = False
         if self.state is State.PARTED or member == self.me or not self.sight.table.gone(now, member):
             return []
         self.sight.evidence.forget(member)
-        self._say(Note("crash_hint", {"member": member}))
+        self.step.say(Note("crash_hint", {"member": member}))
         self.voice.announce = True
-        concerned = self.members if self.state is State.OPERATIONAL else self.new_members
-        if self.state is not State.GATHER and member in concerned:
-            self._gather(now, Happening.HINT, causes.hint(member))
-        else:
-            self._recompute(now)
-            self._decide(now)
+        ours = member in self.standing.present.members
+        if not (ours and self.standing.happens(now, Happening.HINT, causes.hint(member))):
+            self.voice.recompute(now)
+            self.standing.happens(now, Happening.NEWS)
         return self._end(now)
 
     def leave(self, now: Nanoseconds) -> list[Action]:
         """The owner has drained: say Leave twice, then Parted."""
-        if self.state is State.PARTED:
-            return []
-        assert allowed(self.state, Happening.LEAVE, State.PARTED)
-        self.state = State.PARTED
-        self.handover.went_on()
-        self.deadlines.clear(*self.deadlines.due)
-        self.sight.table.write(now, self.view, False, NOBODY)
-        self._out += self.voice.hello(now, self.view)
-        self._set(PART, now + self.times.gap)
-        return self._end(now)
+        return self._end(now) if self.standing.happens(now, Happening.LEAVE) else []
 
     # ---------------------------------------------------------------------------------------- what the owner tells it
 
     def token(self, now: Nanoseconds, ring_id: ViewId, number: int) -> list[Action]:
         """A regular token of my ring (installed or in recovery) was accepted; restarts T_loss, measures rotation."""
-        assert ring_id == (self.new_ring or self.view), "a token of another ring was accepted"
-        self._got = Got(ring_id, 1, number)
+        standing = self.standing
+        assert ring_id == (standing.forming or standing.installed).id, "a token of another ring was accepted"
+        standing.got = Got(ring_id, 1, number)
         self.handover.went_on()
-        if self._visited is not None:
-            self.sight.measure(now, now - self._visited)
-        self._visited = now
-        self._expect_token(now)
-        if self._young and self.state is State.OPERATIONAL:
-            self._young = False
-            self._decide(now)
-        return self._end(now) if self._out else []
+        self.stay.visited(now)
+        if standing.young:
+            standing.young = False
+            self.standing.happens(now, Happening.NEWS)
+        return self._end(now) if self.step.out else []
 
     def pass_token(self, now: Nanoseconds, to: MemberId, packet: Packet, ring_id: ViewId, number: int) -> list[Action]:
         """Transmit a regular token (already naming `to`) and repeat it until it is known to have gone on."""
@@ -184,32 +292,21 @@ class Membership(Moves):
 
     def foreign(self, now: Nanoseconds, peer: Peer, ring_id: ViewId) -> list[Action]:
         """A packet of another ring came straight from `peer`: if newer, and a member of mine, it has left my view."""
-        self.paused = False
+        self.step.paused = False
         self.number.see(ring_id.seq)
-        self._named(now, peer.id, ring_id)
+        self.stay.named(now, peer.id, ring_id)
         return self._end(now)
 
     def suspect(self, now: Nanoseconds, cause: Cause, strike: Sequence[MemberId] = ()) -> list[Action]:
         """The owner gives the view (or attempt) up: stuck receiver or link, Flush too long; strikes whom it blames."""
-        self.paused = False
-        if self.state in (State.OPERATIONAL, State.COMMIT, State.RECOVERY):
-            for q in strike:
-                if q in self.sight.evidence.links:
-                    self.sight.strike(now, q, cause.reason)
-            self._gather(now, Happening.BLAMED, cause)
+        self.step.paused = False
+        blamed = [q for q in strike if q in self._links]
+        self.standing.happens(now, Happening.BLAMED, cause, None, blamed)
         return self._end(now)
 
     def installed(self, now: Nanoseconds) -> list[Action]:
-        """Recovery is over: new_ring and new_members are the view now, and it works."""
-        assert self.new_ring is not None and allowed(self.state, Happening.INSTALLED, State.OPERATIONAL)
-        self.paused = self.frozen = False
-        self.state = State.OPERATIONAL
-        self.view, self.members, self.incarnations = self.new_ring, self.new_members, self.new_incarnations
-        self.new_ring, self.new_members, self.new_incarnations = None, (), {}
-        self._young = not self.direct and len(self.members) > 1
-        self._recompute(now)
-        beyond, self._beyond = self._beyond, {}
-        self._decide(now)
-        for q, view in beyond.items():
-            self._named(now, q, view)
+        """Recovery is over: the ring that was formed is the view now, and it works."""
+        self.step.paused = False
+        acted = self.standing.happens(now, Happening.INSTALLED)
+        assert acted, "installed outside of recovery"
         return self._end(now)

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import Packet
 from ordercast.errors import WireError
-from ordercast.limits import MEMBERS_MAX
+from ordercast.limits import ENTRY_BYTES_MAX, MEMBERS_MAX, entry_bytes_max
 from ordercast.membership.cause import ToldCause
 from ordercast.types import U8, U16, U32, U63, ViewId
 
@@ -93,7 +93,7 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     """What one member wrote on the commit token; `state` is its owner's."""
 
     incarnation: U63
-    state: Annotated[bytes, Meta(max_length=8192)]
+    state: Annotated[bytes, Meta(max_length=ENTRY_BYTES_MAX)]
 
 
 class CommitToken(Packet, frozen=True, array_like=True, gc=False, tag=42):
@@ -117,6 +117,9 @@ class CommitToken(Packet, frozen=True, array_like=True, gc=False, tag=42):
             raise WireError("commit token", "hop")
         if self.to != self.members[self.hop % len(self.members)]:
             raise WireError("commit token", "addressee")
+        share = entry_bytes_max(len(self.members))
+        if any(len(entry.state) > share for entry in self.entries):
+            raise WireError("commit token", "entry")
 
 
 PACKETS: tuple[type[Packet], ...] = (Hello, Join, CommitToken)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 def status(m: Membership) -> dict[str, Any]:
     """State, view, T_loss, who hears whom, strikes and probations, refused members, and what it waits for."""
-    evidence, table = m.sight.evidence, m.sight.table
+    standing, evidence, table = m.standing, m.sight.evidence, m.sight.table
     return {
         "state": m.state.value,
         "view": str(m.view) if m.view != NO_VIEW else None,
         "members": list(m.members),
-        "forming": list(m.new_members),
-        "cause": str(m.cause),
-        "t_loss_ns": m.t_loss,
+        "forming": list(standing.forming.members) if standing.forming else [],
+        "cause": str(standing.cause),
+        "t_loss_ns": m.sight.tuning.loss_ns,
         "hears": sorted(table.own.hears),
         "rows": {q: sorted(row.hears) for q, row in sorted(table.rows.items())},
         "strikes": {q: link.strikes for q, link in sorted(evidence.links.items()) if link.strikes},
@@ -39,15 +39,15 @@ def words(m: Membership) -> str:
     match m.state:
         case State.PARTED:
             return "for nothing: it left"
-        case State.GATHER if m.pending is not None:
-            return f"for ring number {m.pending.ring_id.seq} to be stored"
+        case State.GATHER if m.ballot.pending is not None:
+            return f"for ring number {m.ballot.pending.ring_id.seq} to be stored"
         case State.GATHER if m.ballot.proposal:
             missing = m.ballot.dissenters()
             if missing:
                 return "for members " + ", ".join(map(str, missing)) + " to agree"
             return f"for the commit token of member {m.ballot.proposal[0]}"
         case State.COMMIT:
-            return f"for the commit token of ring {m.new_ring}"
+            return f"for the commit token of ring {m.standing.present.id}"
         case State.RECOVERY:
-            return f"for recovery in ring {m.new_ring}"
+            return f"for recovery in ring {m.standing.present.id}"
     return m.patience.words or "for nothing"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ordercast.contract import Action, Store
-from ordercast.membership.commit import RING_STEP
 
+RING_STEP = 4  # a new ring's number above the highest seen; room for intermediate views
 RING_SEQ = "ring_seq"  # key on storage
 RESERVE = 32 * RING_STEP
 

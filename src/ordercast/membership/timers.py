@@ -19,7 +19,6 @@ COMMIT = "m.commit"
 CONSENSUS = "m.consensus"
 REPEAT = "m.repeat"  # a token
 PART = "m.part"  # second Leave
-NAMES = (TICK, POLL, LOSS, COMMIT, CONSENSUS, REPEAT, PART)
 SPARES = 2  # own pauses that one deadline, or the silence of one link, is given time for
 
 

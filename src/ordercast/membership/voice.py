@@ -1,4 +1,4 @@
-"""What a member says of itself: Hello outside Gather, Join inside; when it must, and not closer together than T_gap.
+"""What a member says of itself: its row, in a Hello outside Gather, in a Join inside, not closer together than T_gap.
 
 At once when the own row or proposal changed, in each tick, and when it got news of a row that somebody else does not
 hear for itself (rows are relayed; where all hear each other, nothing is repeated).
@@ -8,42 +8,87 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ordercast.contract import ALL, Action, Transmit
+from ordercast.contract import ALL, Packet, Transmit
+from ordercast.membership.automaton import State
+from ordercast.membership.ballot import Ballot
 from ordercast.membership.cause import tell
-from ordercast.membership.packets import Got, Hello, Join, PackedRows
+from ordercast.membership.packets import Hello, Join, PackedRows
+from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
-from ordercast.membership.table import pack
-from ordercast.types import Cause, MemberId, Nanoseconds, NetId, ViewId
+from ordercast.membership.standing import Standing
+from ordercast.membership.step import NEVER, Step
+from ordercast.membership.table import NOBODY, pack
+from ordercast.membership.timers import PART, TICK
+from ordercast.types import Nanoseconds, NetId, Peer
 
 LONG_AGO: Nanoseconds = -(2**62)
 
 
 class Voice:
-    __slots__ = ("_bytes", "_net", "_sight", "announce", "joins", "last", "relay")
-
-    def __init__(self, sight: Sight, net: NetId, packet_bytes: int) -> None:
-        self._sight, self._net, self._bytes = sight, net, packet_bytes
+    def __init__(
+        self, step: Step, standing: Standing, sight: Sight, number: RingNumber, ballot: Ballot, net: NetId, size: int
+    ) -> None:
+        self._step, self._standing, self._sight, self._number, self._ballot = step, standing, sight, number, ballot
+        self._net, self._bytes = net, size
         self.last: Nanoseconds = LONG_AGO  # when it last spoke
         self.announce = False  # own row or proposal changed, or a tick
         self.joins = 0  # said in this life
         self.relay = False  # another's row changed that some do not hear themselves
 
-    @property
-    def asked(self) -> bool:
-        return self.announce or self.relay
+    # ------------------------------------------------------------------------------------------------------------ rows
 
-    def hello(self, now: Nanoseconds, view: ViewId) -> list[Action]:
-        return [Transmit(self._net, ALL, Hello(view, rows)) for rows in self._rows(now)]
+    def recompute(self, now: Nanoseconds) -> bool:
+        """Bring the own row up to date.  True if it changed."""
+        standing = self._standing
+        ill = standing.gathers and self._number.ill
+        changed = self._sight.recompute(now, standing.installed.id, standing.works, ill)
+        self.announce |= changed
+        return changed
 
-    def join(
-        self, now: Nanoseconds, ring_seq: int, proposal: tuple[MemberId, ...], got: Got | None, cause: Cause
-    ) -> list[Action]:
-        timeout, told = self._sight.tuning.timeout_ns, tell(cause)
-        out: list[Action] = []
+    def absorb(self, now: Nanoseconds, peer: Peer, rows: PackedRows) -> bool:
+        """Take the rows of a packet.  True if the table changed."""
+        sight = self._sight
+        news = sight.absorb(now, peer, rows)
+        self._number.see(sight.ring_seq)
+        for row in news:
+            self.announce |= row.id == sight.me
+            self.relay |= sight.table.worth_relaying(row.id)
+        return bool(news)
+
+    # ---------------------------------------------------------------------------------------------------------- speech
+
+    def speak(self, now: Nanoseconds) -> None:
+        """At the end of a step: say once what changed in it, or at the next tick if that would be too soon."""
+        if not (self.announce or self.relay) or self._standing.state is State.PARTED:
+            return
+        gathers, earliest = self._standing.gathers, self.last + self._step.times.gap
+        if now >= earliest or (gathers and self.announce):
+            self.join(now) if gathers else self.hello(now)
+            return
+        self.announce = self.relay = False
+        if self._step.deadlines.due.get(TICK, NEVER) > earliest:
+            self._step.tick_at(earliest)
+
+    def part(self, now: Nanoseconds) -> None:
+        """Say that I am gone; once more after T_gap."""
+        self._step.deadlines.clear(*self._step.deadlines.due)
+        self._sight.table.write(now, self._standing.installed.id, False, NOBODY)
+        self.hello(now)
+        self._step.set(PART, now + self._step.times.gap)
+
+    def hello(self, now: Nanoseconds) -> None:
+        for rows in self._rows(now):
+            self._say(Hello(self._standing.installed.id, rows))
+
+    def join(self, now: Nanoseconds) -> None:
+        used, proposal, got = self._number.used, self._ballot.proposal, self._standing.got
+        timeout, told = self._step.times.timeout, tell(self._standing.cause)
         for rows in self._rows(now):
             self.joins += 1
-            out.append(Transmit(self._net, ALL, Join(self.joins, ring_seq, proposal, got, rows, timeout, told)))
-        return out
+            self._say(Join(self.joins, used, proposal, got, rows, timeout, told))
+
+    def _say(self, packet: Packet) -> None:
+        self._step.say(Transmit(self._net, ALL, packet))
 
     def _rows(self, now: Nanoseconds) -> Iterator[PackedRows]:
         self.last = now

@@ -17,13 +17,12 @@ Beyond the rule of the five sentences:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ordercast.contract import Action, Note
+from ordercast.contract import Note
 from ordercast.membership.choose import NO_VIEW, Rows, linked
 from ordercast.membership.evidence import Evidence
 from ordercast.membership.sight import Sight
-from ordercast.membership.timers import Times
+from ordercast.membership.step import Step
+from ordercast.membership.timers import POLL, Times
 from ordercast.types import MemberId, Nanoseconds
 
 
@@ -72,10 +71,10 @@ def beginning(
 class Patience:
     """Decides whether it is too early for a choice; remembers which wait runs, and since when rows may rest."""
 
-    __slots__ = ("_direct", "_resting", "_say", "_sight", "_started", "_times", "words")
+    __slots__ = ("_direct", "_resting", "_sight", "_started", "_step", "words")
 
-    def __init__(self, sight: Sight, times: Times, direct: bool, say: Callable[[Action], None]) -> None:
-        self._sight, self._times, self._direct, self._say = sight, times, direct, say
+    def __init__(self, step: Step, sight: Sight, direct: bool) -> None:
+        self._step, self._sight, self._direct = step, sight, direct
         self._started: Nanoseconds = 0
         self._resting: Nanoseconds | None = None
         self.words = ""  # of the wait that runs
@@ -86,17 +85,21 @@ class Patience:
     def over(self) -> None:
         """The choice is what it should be: no wait runs."""
         self.words, self._resting = "", None
+        self._step.deadlines.clear(POLL)
 
     def too_early(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> bool:
+        """Then the choice is looked at again after T_gap."""
         before, self.words = self.words, self._reason(now, rows, chosen)
         if not self.words:
             self._resting = None
-        elif self.words != before:
-            self._say(Note("waited", {"words": self.words}))
-        return bool(self.words)
+            return False
+        if self.words != before:
+            self._step.say(Note("waited", {"words": self.words}))
+        self._step.set(POLL, now + self._step.times.gap)
+        return True
 
     def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
-        sight, times = self._sight, self._times
+        sight, times = self._sight, self._step.times
         q = unknown_link(now, sight.me, rows, sight.evidence, times, self._direct)
         if q is not None:
             return f"for the link with member {q} to settle"

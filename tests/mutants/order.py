@@ -193,17 +193,22 @@ def originates_late(setup: Setup) -> Stack:
     class Late(TokenSite):
         held: list[Action]
 
-        def _told(self, out: list[Action]) -> list[Action]:
-            before, self.held = getattr(self, "held", []), [a for a in out if isinstance(a, Originate)]
-            return before + [a for a in out if not isinstance(a, Originate)]
+        def __init__(self, setup: Setup) -> None:
+            super().__init__(setup)
+            self.held = []
+
+        def _hold(self, out: list[Action]) -> list[Action]:
+            self.held += [a for a in out if isinstance(a, Originate)]
+            return [a for a in out if not isinstance(a, Originate)]
 
         def down(self, now: Nanoseconds, event: Event) -> list[Action]:
-            return self._told(super().down(now, event))
+            return self._hold(super().down(now, event))
 
         def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-            return self._told(super().up(now, event, child))
+            return self._hold(super().up(now, event, child))
 
         def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
-            return self._told(super().drained(now, net))
+            held, self.held = self.held, []
+            return held + super().drained(now, net)
 
     return token_site(setup, order=Late)

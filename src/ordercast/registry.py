@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -13,6 +12,7 @@ from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
 from ordercast.types import Service
+from ordercast.words import meant
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +44,7 @@ class ProtocolInfo(Struct, frozen=True):
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
 
 
-# name -> module that holds `INFO`; modules are imported when asked for, so that `--help` stays fast
+# name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
@@ -60,9 +60,7 @@ def get(name: str) -> ProtocolInfo:
     if name in _EXTRA:
         return _EXTRA[name]
     if name not in _MODULES:
-        near = difflib.get_close_matches(name, names(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown protocol {name!r}: expected one of {', '.join(names())}{hint}")
+        raise UsageError(f"unknown protocol {name!r}: expected one of {', '.join(names())}{meant(name, names())}")
     infos: dict[str, Any] = import_module(_MODULES[name]).PROTOCOLS
     info: ProtocolInfo = infos[name]
     return info

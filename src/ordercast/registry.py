@@ -19,6 +19,19 @@ class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """A protocol without options."""
 
 
+class Draw:
+    """Beside the type of an option: values that lead into other branches, for the swarm to draw."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+
+def draws(kind: Any) -> tuple[Any, ...]:
+    """What may be drawn for an option of this type."""
+    notes = [note for note in getattr(kind, "__metadata__", ()) if isinstance(note, Draw)]
+    return notes[0].values if notes else ()
+
+
 class ProtocolInfo(Struct, frozen=True):
     """What the rest of the system knows of a protocol."""
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+from typing import Annotated
 
 import pytest
+from msgspec import Meta, Struct, structs
 
 from ordercast import registry
+from ordercast.registry import Draw
 from ordercast.sim.faults import FAULTS
 from ordercast.sim.scenario import Scenario
+from ordercast.swarm import seeds
 from ordercast.swarm.seeds import REGIMES, SCALES, expand
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT
+from ordercast.toml_input import unfit
 
 PLANS = [expand(seed) for seed in range(400)]
 
@@ -75,3 +81,29 @@ def test_makers_give_their_own_family() -> None:
             for fault in maker(ground):
                 assert fault.family == ("partition" if family == PERMANENT else family)
                 assert fault.at_ms >= 100.0 and (fault.until_ms is None or fault.until_ms <= 500.0)
+
+
+class _Options(Struct, frozen=True, forbid_unknown_fields=True):
+    pace: Annotated[int, Meta(ge=1), Draw(3, 9)] = 1
+    calm: bool = True
+    kept: int = 5
+
+
+def test_an_option_says_itself_what_may_be_drawn() -> None:
+    registry.register(structs.replace(registry.get("token_site"), name="drawn", options=_Options))
+    try:
+        drawn = [expand(seed, ("drawn",)).scenario.options for seed in range(200)]
+    finally:
+        registry.unregister("drawn")
+    assert {options.get("pace") for options in drawn} == {None, 3, 9}
+    assert {options.get("calm") for options in drawn} == {None, False}
+    assert not any("kept" in options for options in drawn)
+
+
+@pytest.mark.parametrize("protocol", registry.names())
+def test_what_may_be_drawn_is_allowed_and_the_swarm_names_no_option(protocol: str) -> None:
+    swarm = "".join(path.read_text() for path in Path(seeds.__file__).parent.glob("*.py"))
+    for field in structs.fields(registry.get(protocol).options):
+        assert f'"{field.name}"' not in swarm
+        for value in registry.draws(field.type):
+            assert not unfit(value, field.type), field.name

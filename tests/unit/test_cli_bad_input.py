@@ -42,6 +42,10 @@ SEEDS = [
     (["--seed", text], "expected a whole number from 0 to 2^64-1")
     for text in ("abc", "-1", "1.5", str(2**64), "9" * 4000)
 ]
+NO_TRACE = [
+    (["none"], "none: cannot be read: no such file or directory"),
+    (["occupied"], "occupied: holds no trace: expected .parquet files or a directory with .rows files"),
+]
 
 CASES: dict[str, list[tuple[list[str], str]]] = {
     "run": [
@@ -49,7 +53,7 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--messages", "-5"], "--messages -5: expected"),
         (["--messages", "many"], "--messages many: expected"),
         (["--senders", "0"], "--senders 0: expected"),
-        (["--members", "3", "--senders", "4"], "sender"),
+        (["--members", "3", "--senders", "4"], "--senders 4: expected at most the 3 members"),
         (["--rate", "0"], "--rate 0: expected a number above 0"),
         (["--rate", "nan"], "--rate nan: expected"),
         (["--service", "quasi"], "provides agreed"),
@@ -58,15 +62,18 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--option", "fair=3"], "--option fair=3: expected true or false"),
         (["--option", "fair=yes"], "--option fair=yes: expected a number, true, false"),
         (["--option", "request_lag=65"], "--option request_lag=65: expected a whole number from 0 to 64"),
-        (["--protocol", "token_site", "--kill", "2@0.1"], "token_site"),
+        (
+            ["--protocol", "token_site", "--kill", "2@0.1"],
+            "--kill 2: token_site has no view changes and survives no crash",
+        ),
         (["--kill", "2"], "--kill 2: expected MEMBER@SECONDS"),
         (["--kill", "x@1"], "--kill x@1: expected"),
         (["--kill", "1@-1"], "--kill 1@-1: expected"),
         (["--kill", "1@nan"], "--kill 1@nan: expected"),
-        (["--protocol", "totem", "--members", "3", "--kill", "4@1"], "4"),
-        (["--protocol", "totem", "--restart", "2@1"], "2"),
-        (["--protocol", "totem", "--kill", "2@2", "--restart", "2@1"], "2"),
-        (["--protocol", "totem", "--resume", "2@1"], "2"),
+        (["--protocol", "totem", "--members", "3", "--kill", "4@1"], "--kill 4: expected a member from 1 to 3"),
+        (["--protocol", "totem", "--restart", "2@1"], "--restart 2@1: member 2 is up then"),
+        (["--protocol", "totem", "--kill", "2@2", "--restart", "2@1"], "--restart 2@1: member 2 is up then"),
+        (["--protocol", "totem", "--resume", "2@1"], "--resume 2@1: member 2 is up then"),
         (["--pause", "2@x"], "--pause 2@x: expected MEMBER@SECONDS"),
         (["--verify", "maybe"], "--verify maybe: expected one of spark, plain, none"),
         (["--mode", "broadcast"], "--mode broadcast: expected one of multicast, unicast"),
@@ -77,7 +84,7 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--out", "file.txt"], "--out file.txt: is not a directory"),
         (["--out", "file.txt/below"], "--out file.txt/below: cannot be written"),
         (["--out", "/proc/none"], "--out /proc/none: cannot be written"),
-        (["--out", ""], "--out"),
+        (["--out", ""], "--out .: holds bad.toml, which no run of ordercast made"),
     ],
     "bench": [
         *WORKLOAD,
@@ -85,7 +92,7 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--seconds", "-1"], "--seconds -1: expected"),
         (["--seconds", "inf"], "--seconds inf: expected"),
         (["--senders", "0"], "--senders 0: expected"),
-        (["--members", "3", "--senders", "4"], "sender"),
+        (["--members", "3", "--senders", "4"], "--senders 4: expected at most the 3 members"),
         (["--rate", "-1"], "--rate -1: expected"),
         (["--service", "quasi"], "provides agreed"),
         (["--option", "fair"], "--option fair: expected KEY=VALUE with an option of totem"),
@@ -95,7 +102,7 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--mode", "x"], "--mode x: expected"),
         (["--mtu", "1"], "--mtu 1: expected"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
-        (["--config", "bad.toml"], "bad.toml"),
+        (["--config", "bad.toml"], "bad.toml: not valid TOML: invalid value (at line 1"),
     ],
     "simulate": [
         *WORKLOAD,
@@ -110,11 +117,11 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--set", "net.model=lan"], "did you mean nets?"),
         (["--set", "members=0"], "members: 0: expected a whole number from 1 to 64"),
         (["--set", "timeout_ms=0"], "timeout_ms: 0: expected a number above 0"),
-        (["--scenario", "none.toml"], "none.toml"),
-        (["--scenario", "bad.toml"], "bad.toml"),
-        (["--scenario", "occupied"], "occupied"),
+        (["--scenario", "none.toml"], "none.toml: cannot be read: No such file or directory"),
+        (["--scenario", "bad.toml"], "bad.toml: not valid TOML: invalid value (at line 1"),
+        (["--scenario", "occupied"], "is a directory: expected a file such as occupied/scenario.toml"),
         (["--out", "occupied"], "--out occupied: holds thesis.tex"),
-        (["--out", "earlier"], "--force"),
+        (["--out", "earlier"], "--out earlier: holds an earlier run"),
         (["--out", "file.txt"], "--out file.txt: is not a directory"),
     ],
     "member": [
@@ -129,51 +136,42 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--config", "group.toml", "--id", "x"], "--id x: expected"),
     ],
     "status": [
-        ([], "expected"),
-        (["none"], "none"),
-        (["file.txt"], "file.txt"),
+        ([], "expected either the directory of a run or --config FILE"),
+        (["none"], "none/group.toml: cannot be read: No such file or directory"),
+        (["file.txt"], "file.txt/group.toml: cannot be read: Not a directory"),
         (["--config", "none.toml"], "none.toml: cannot be read"),
-        (["earlier", "--config", "group.toml"], "expected"),
-        (["--config", "group.toml", "--id", "9"], "9"),
+        (["earlier", "--config", "group.toml"], "expected either the directory of a run or --config FILE"),
+        (["--config", "group.toml", "--id", "9"], "--id 9: expected one of 1"),
         (["--id", "x"], "--id x: expected"),
     ],
     "replay": [
         ([], "missing argument PATH"),
         (["none.json"], "none.json: no such file"),
-        (["occupied"], "occupied"),
+        (["occupied"], "occupied: holds no recording (*.inputs): expected a run made with --trace record"),
     ],
     "verify": [
         ([], "missing argument"),
-        (["none"], "none"),
-        (["occupied"], "occupied"),
-        (["earlier", "--promises", "S99"], "S99"),
+        *NO_TRACE,
+        (["earlier", "--promises", "S99"], "--promises S99: expected ids such as S1,S17,L3"),
     ],
     "sweep": [
         ([], "missing argument FILE"),
-        (["none.toml"], "none.toml"),
-        (["bad.toml"], "bad.toml"),
-        (["empty.toml"], "empty.toml"),
-        (["occupied"], "occupied"),
+        (["none.toml"], "none.toml: cannot be read: No such file or directory"),
+        (["bad.toml"], "bad.toml: not valid TOML: invalid value (at line 1"),
+        (["empty.toml"], "empty.toml: is empty: expected at least a [base] table with a protocol"),
+        (["occupied"], "occupied: is a directory: expected a file such as occupied/sweep.toml"),
         (["good.toml", "--tasks", "0"], "--tasks 0: expected"),
         (["good.toml", "--conf", "x"], "--conf x: expected KEY=VALUE"),
     ],
-    "measure": [
-        ([], "missing argument"),
-        (["none"], "none"),
-        (["occupied"], "occupied"),
-    ],
-    "report": [
-        ([], "missing argument"),
-        (["none"], "none"),
-        (["occupied"], "occupied"),
-    ],
+    "measure": [([], "missing argument"), *NO_TRACE],
+    "report": [([], "missing argument"), *NO_TRACE],
     "swarm": [
-        (["--protocol", "paxos"], "paxos"),
+        (["--protocol", "paxos"], "--protocol paxos (known: "),
         (["--wrong"], "unknown option --wrong"),
         (["--seeds", "x"], "--seeds x: expected"),
         (["--seeds", "5:3"], "--seeds 5:3: expected"),
         (["--seeds", "-1:2"], "--seeds -1:2: expected"),
-        (["--seeds", f"0:{2**64 + 1}"], "--seeds"),
+        (["--seeds", f"0:{2**64 + 1}"], "expected A:B with whole numbers from 0"),
         (["--minutes", "0"], "--minutes 0: expected"),
         (["--minutes", "nan"], "--minutes nan: expected"),
         (["--jobs", "0"], "--jobs 0: expected"),
@@ -277,7 +275,7 @@ def test_port_in_use(desk: Path) -> None:
             capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and f"port {port}" in done.stderr
+    assert done.stderr.count("\n") == 1 and f"port {port} at 127.0.0.1 is in use by another process" in done.stderr
 
 
 @pytest.mark.parametrize("name", present())

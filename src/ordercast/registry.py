@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
@@ -26,10 +27,15 @@ class Draw:
         self.values = values
 
 
-def draws(kind: Any) -> tuple[Any, ...]:
-    """What may be drawn for an option of this type."""
-    notes = [note for note in getattr(kind, "__metadata__", ()) if isinstance(note, Draw)]
-    return notes[0].values if notes else ()
+@cache
+def draws(options: type[Struct]) -> dict[str, tuple[Any, ...]]:
+    """Option -> what may be drawn for it, in the order of the options; a boolean is one or the other."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for field in structs.fields(options):
+        notes = [note for note in getattr(field.type, "__metadata__", ()) if isinstance(note, Draw)]
+        if notes or field.type is bool:
+            found[field.name] = notes[0].values if notes else (False, True)
+    return found
 
 
 class ProtocolInfo(Struct, frozen=True):

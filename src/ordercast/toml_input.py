@@ -179,7 +179,7 @@ class Source:
             return self._struct(value, tags[value[key]], path, key)
         return NOTHING
 
-    def _struct(self, value: Any, shape: type[Struct], path: str, tag: str = "") -> Any:
+    def _struct(self, value: Any, shape: type[Struct], path: str, tag: str | None = None) -> Any:
         if not isinstance(value, dict):
             self.wrong(path, value, "a table")
             return NOTHING
@@ -280,7 +280,7 @@ def _text(path: Path, like: str) -> str:
 
 
 _KEY = re.compile(r"""\s*([\w-]+(?:\s*\.\s*[\w-]+)*)\s*=""")
-_HEAD = re.compile(r"""\s*(\[\[?)\s*([\w-]+(?:\s*\.\s*[\w-]+)*)\s*\]""")
+_HEAD = re.compile(r"""\s*(\[\[?)\s*([\w-]+(?:\s*\.\s*[\w-]+)*)\s*(\]\]?)\s*(?:#.*)?$""")
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -289,7 +289,8 @@ def _lines(text: str) -> dict[str, int]:
     counts: dict[str, int] = {}  # tables of a list so far
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if head := _HEAD.match(line):
+        head = _HEAD.match(line)
+        if head and len(head[1]) == len(head[3]):
             *around, last = re.split(r"\s*\.\s*", head[2])
             table = ""
             for part in around:

@@ -137,6 +137,10 @@ def test_a_file_as_people_write_it(tmp_path):
             "[[nets]]\n[[nets]]\n[[nets.edges]]\na = 1\nb = 2\n[[nets.edges]]\na = 1",
             "f.toml: line 6: nets[1].edges[1].b: is missing: expected a whole number",
         ),
+        (
+            "[[nets]] # one\n[[faults]]\nfault = 'partition'\ngroups = [[1],\n[2],\n[3]]\nuntil_ms = 'x'",
+            "f.toml: line 7: faults[0].until_ms: x: expected a number",
+        ),
         ("[[nets]]\ndelay = {law = 'unifrm'}", "line 2: nets[0].delay.law: unifrm: expected one of"),
         ("[[faults]]\nfault = 'los'", "f.toml: line 2: faults[0].fault: los: expected one of"),
         ("[[faults]]\nfault = 'los'", "; did you mean loss?"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from ordercast import registry
 from ordercast.limits import MESSAGE_BYTES_MAX
@@ -223,11 +223,11 @@ class _Expansion:
         """Every boolean option of the protocol, on or off; of those that say what may be drawn, one in four is set."""
         draw = self.draw("options")
         chosen: dict[str, object] = {}
-        for field in structs.fields(self.info.options):
-            if field.type is bool:
-                chosen[field.name] = draw.random() < 0.5
-            elif (values := registry.draws(field.type)) and draw.random() < 0.25:
-                chosen[field.name] = draw.choice(values)
+        for name, values in registry.draws(self.info.options).items():
+            if isinstance(values[0], bool):
+                chosen[name] = draw.random() < 0.5
+            elif draw.random() < 0.25:
+                chosen[name] = draw.choice(values)
         default = self.info.options()
         return {name: value for name, value in chosen.items() if value != getattr(default, name)}
 

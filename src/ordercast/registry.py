@@ -6,23 +6,40 @@ that Python can import.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
 from ordercast.types import Service
-from ordercast.words import short
+from ordercast.words import meant, short
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """A protocol without options."""
+
+
+class Draw:
+    """Beside the type of an option: values that lead into other branches, for the swarm to draw."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+
+@cache
+def draws(options: type[Struct]) -> dict[str, tuple[Any, ...]]:
+    """Option -> what may be drawn for it, in the order of the options; a boolean is one or the other."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for field in structs.fields(options):
+        notes = [note for note in getattr(field.type, "__metadata__", ()) if isinstance(note, Draw)]
+        if notes or field.type is bool:
+            found[field.name] = notes[0].values if notes else (False, True)
+    return found
 
 
 class ProtocolInfo(Struct, frozen=True):
@@ -50,7 +67,7 @@ class ProtocolInfo(Struct, frozen=True):
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
 
 
-# name -> module that holds `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
+# name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
@@ -73,9 +90,7 @@ def get(name: str) -> ProtocolInfo:
     if ":" in name:
         return _elsewhere(name)
     if name not in _MODULES:
-        near = difflib.get_close_matches(name, names(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown protocol {name!r}: expected one of {', '.join(names())}{hint}")
+        raise UsageError(f"unknown protocol {name!r}: expected one of {', '.join(names())}{meant(name, names())}")
     infos: dict[str, Any] = import_module(_MODULES[name]).PROTOCOLS
     info: ProtocolInfo = infos[name]
     return info
@@ -90,7 +105,7 @@ def _elsewhere(name: str) -> ProtocolInfo:
         raise UsageError(f"{what}: expected module:name, PROTOCOLS[name] of a module Python can import") from None
     if own not in infos:
         raise UsageError(f"protocol {short(name)}: {module} has {', '.join(infos) or 'none'}")
-    return replace(infos[own], name=name)
+    return structs.replace(infos[own], name=name)
 
 
 def register(info: ProtocolInfo) -> None:

@@ -1,48 +1,264 @@
-"""A TOML file that a person wrote: read it, find every fault in it, and say where each one is.
+"""TOML that a person wrote: read it, find every fault in it, and say where each one is.
 
-Used for the configuration.  A *rule* turns a raw value into the wanted one or raises ValueError saying what was
-expected; a `Table` applies rules key by key and collects the faults, so that all are told at once.  Scenarios and
-experiments are structs: `convert` finds all that msgspec has against a table, and `told` makes sentences of it.
+A `Source` is a file (or a table given from Python) that becomes a struct.  The struct describes what may be written:
+types and bounds say it for msgspec too, a `Rule` beside a type says what a type cannot.  msgspec stops at the first
+fault; here the table is walked beside the struct, so that all are told at once.  Each is one sentence: where it stands,
+what stands there, what was expected, and the name that was probably meant.
 """
 
 from __future__ import annotations
 
-import copy
-import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
+from msgspec import Struct, inspect, structs
 
 from ordercast.errors import ConfigError
-from ordercast.words import near, short
+from ordercast.words import bounds, meant, one_of, short
 
-FILE_BYTES_MAX = 2**20
-TOLD_MAX = 20  # faults of one scenario or experiment that are told
-FOUND_MAX = 1000  # and that are looked for
+FILE_BYTES_MAX = 2**24
+TOLD_MAX = 20  # faults of one source that are told
 
 T = TypeVar("T")
+NOTHING: Any = object()  # instead of a value whose fault was told
 
 
-def read(path: Path) -> tuple[dict[str, Any], Places]:
-    """The file's tables, and where its keys stand; a file that is no TOML is one fault."""
-    text = _text(path)
+class Rule(NamedTuple):
+    """Beside a field's type: turns what was written into the value, or says by ValueError what was expected."""
+
+    make: Callable[[Any], Any]
+
+
+class Need(NamedTuple):
+    """Beside a field's type: it must be written; its default only lets the rest be judged without it."""
+
+    words: str = ""  # what is expected, where the type does not say it
+
+
+def string(value: Any) -> str:
+    """For rules: what was written, if it is a string."""
+    if not isinstance(value, str):
+        raise ValueError("expected a string")
+    return value
+
+
+def word(*words: str) -> Rule:
+    def rule(value: Any) -> str:
+        if value not in words:
+            raise ValueError(f"expected {one_of(value, words)}")
+        return str(value)
+
+    return Rule(rule)
+
+
+def value_of(text: str) -> Any:
+    """One value as TOML writes it; ValueError if it is none."""
+    return tomllib.loads(f"value = {text}")["value"]
+
+
+def struct_of(data: Any, shape: type[T], name: str) -> T:
+    """The table as a struct; ConfigError with all faults, each begun by `name`."""
+    source = Source(name, data)
+    found = source.part(data, shape)
+    source.refuse()
+    return found  # type: ignore[no-any-return]
+
+
+def unfit(value: Any, kind: Any) -> str:
+    """What was expected instead of this value, in words; empty if it is in order."""
     try:
-        data = tomllib.loads(text)
-    except ValueError as error:  # also integers of too many digits
-        raise ConfigError([f"{path}: not valid TOML: {_lower(str(error))}"]) from None
-    except RecursionError:
-        raise ConfigError([f"{path}: not valid TOML: nested too deeply"]) from None
-    return data, Places(str(path), _lines(text))
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return one_of(value, get_args(kind)) if get_origin(kind) is Literal else _words(inspect.type_info(kind))
+    return ""
 
 
-def _text(path: Path) -> str:
+class Source:
+    """What was written, where each key of it stands, and the faults found so far."""
+
+    def __init__(self, name: str, data: Any, lines: dict[str, int] | None = None) -> None:
+        self.name, self.data, self.lines = name, data, lines or {}
+        self.variables: dict[str, str] = {}  # key path -> the environment variable it came from
+        self.faults: list[tuple[str, str]] = []  # key path, words
+
+    @classmethod
+    def of_text(cls, text: str, name: str) -> Source:
+        try:
+            return cls(name, tomllib.loads(text), _lines(text))
+        except ValueError as why:  # also integers of too many digits
+            raise ConfigError([f"{name}: not valid TOML: {_lower(str(why))}"]) from None
+        except RecursionError:
+            raise ConfigError([f"{name}: not valid TOML: nested too deeply"]) from None
+
+    @classmethod
+    def of_file(cls, path: Path, like: str) -> Source:
+        """`like`: what such a file is usually called."""
+        return cls.of_text(_text(path, like), str(path))
+
+    # ------------------------------------------------------------------------------------------------------- faults
+
+    def fault(self, path: str, words: str) -> None:
+        self.faults.append((path, words))
+
+    def wrong(self, path: str, value: Any, expected: str) -> None:
+        self.fault(path, f"{shown(value)}: expected {expected}")
+
+    def faulty(self, *keys: str) -> bool:
+        """Was anything found in these keys of the outermost table, or in what stands below them?"""
+        return any(re.split(r"[.\[]", path)[0] in keys for path, _ in self.faults)
+
+    def where(self, path: str) -> str:
+        """The place of a key, or of the nearest table around it, for the sentence about it."""
+        if path in self.variables:
+            return f"environment: {self.variables[path]}"
+        at = path
+        while at and at not in self.lines:
+            at = at[: max(at.rfind("."), at.rfind("["), 0)]
+        line = f"line {self.lines[at]}" if at else ""
+        return ": ".join(part for part in (self.name, line, path) if part)
+
+    def refuse(self) -> None:
+        """Raise ConfigError, a sentence for each fault up to a number that can be read, if there is any."""
+        if self.faults:
+            rest = len(self.faults) - TOLD_MAX
+            more = [f"{self.name}: and {rest} more"] if rest > 0 else []
+            raise ConfigError([f"{self.where(path)}: {words}" for path, words in self.faults[:TOLD_MAX]] + more)
+
+    # ---------------------------------------------------------------------------------------------------- the walk
+
+    def part(self, value: Any, kind: Any, path: str = "") -> Any:
+        """The value as `kind`, or NOTHING when what is wrong with it has been told."""
+        bare, notes = (kind.__origin__, kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
+        for note in notes:
+            if isinstance(note, Rule):
+                return self._by_rule(value, note, path)
+        origin, inner = get_origin(bare), get_args(bare)
+        if origin in (Union, UnionType):
+            kinds = [each for each in inner if each is not NoneType]
+            if len(kinds) == 1 and value is not None:
+                return self.part(value, kinds[0], path)
+            if all(isinstance(each, type) and issubclass(each, Struct) for each in kinds):
+                return self._tagged(value, kinds, path)
+        if isinstance(bare, type) and issubclass(bare, Struct):
+            return self._struct(value, bare, path)
+        if (origin is list or (origin is tuple and inner[1:] == (...,))) and isinstance(value, list | tuple):
+            parts = [self.part(each, inner[0], f"{path}[{k}]") for k, each in enumerate(value)]
+            return NOTHING if NOTHING in parts else origin(parts)
+        if origin is dict and isinstance(value, dict):
+            table = {key: self.part(each, inner[1], _join(path, key)) for key, each in value.items()}
+            return NOTHING if NOTHING in table.values() else table
+        if words := unfit(value, kind):
+            needed = [note.words for note in notes if isinstance(note, Need) and note.words]
+            self.wrong(path, value, needed[0] if needed else words)
+            return NOTHING
+        return msgspec.convert(value, kind)
+
+    def _by_rule(self, value: Any, rule: Rule, path: str) -> Any:
+        try:
+            return rule.make(value)
+        except ValueError as why:
+            self.fault(path, f"{shown(value)}: {why}")
+            return NOTHING
+
+    def _tagged(self, value: Any, kinds: list[type[Struct]], path: str) -> Any:
+        """One of several structs: a key says which."""
+        tags = {str(each.__struct_config__.tag): each for each in kinds}
+        key = str(kinds[0].__struct_config__.tag_field)
+        if not isinstance(value, dict):
+            self.wrong(path, value, "a table")
+        elif key not in value:
+            self.fault(_join(path, key), f"is missing: expected {one_of('', tags)}")
+        elif not isinstance(value[key], str) or value[key] not in tags:
+            self.wrong(_join(path, key), value[key], one_of(value[key], tags))
+        else:
+            return self._struct(value, tags[value[key]], path, key)
+        return NOTHING
+
+    def _struct(self, value: Any, shape: type[Struct], path: str, tag: str | None = None) -> Any:
+        if not isinstance(value, dict):
+            self.wrong(path, value, "a table")
+            return NOTHING
+        before = len(self.faults)
+        fields = {field.encode_name: field for field in structs.fields(shape)}
+        parts = {}
+        for key, field in fields.items():
+            if key in value:
+                parts[field.name] = self.part(value[key], field.type, _join(path, key))
+            elif needed := _needed(field):
+                self.fault(_join(path, key), f"is missing: expected {needed}")
+        for key in value:
+            if key not in fields and key != tag:
+                close = meant(str(key), fields) or (f": expected one of {', '.join(fields)}" if fields else "")
+                self.fault(_join(path, key), f"unknown key {short(key)}{close}")
+        try:
+            return shape(**{name: part for name, part in parts.items() if part is not NOTHING})
+        except (TypeError, ValueError) as why:  # a needed part is missing; or the struct's own rule
+            if len(self.faults) == before:
+                self.fault(path, _lower(str(why)))
+            return NOTHING
+
+
+def _join(path: str, key: Any) -> str:
+    return f"{path}.{short(key)}" if path else short(key)
+
+
+def _needed(field: structs.FieldInfo) -> str:
+    """What is expected of a field that must be there; empty if it need not."""
+    notes = [note for note in getattr(field.type, "__metadata__", ()) if isinstance(note, Need)]
+    if not notes and not field.required:
+        return ""
+    return next((note.words for note in notes if note.words), "") or _words(inspect.type_info(field.type))
+
+
+# ----------------------------------------------------------------------------------------------------------- words
+
+
+def _words(info: inspect.Type) -> str:
+    """What a type takes."""
+    match info:
+        case inspect.IntType() | inspect.FloatType():
+            noun = "a whole number" if isinstance(info, inspect.IntType) else "a number"
+            return noun + bounds(info.ge, info.le, info.gt, info.lt)
+        case inspect.LiteralType():
+            return one_of("", info.values)
+        case inspect.UnionType():
+            return " or ".join(_words(each) for each in info.types if not isinstance(each, inspect.NoneType))
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.StrType():
+            return "a string"
+        case inspect.ListType() | inspect.VarTupleType() | inspect.TupleType():
+            return "an array"
+    return "a table"
+
+
+def shown(value: Any) -> str:
+    """What stands there: a short value itself, else its kind."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return short(value)
+    if isinstance(value, list | tuple):
+        return "an array" if value else "an empty array"
+    return "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+# ----------------------------------------------------------------------------------------------------------- files
+
+
+def _text(path: Path, like: str) -> str:
     try:
         if path.is_dir():
-            raise ConfigError([f"{path}: is a directory: expected a file such as {path / 'group.toml'}"])
+            raise ConfigError([f"{path}: is a directory: expected a file such as {path / like}"])
         if path.exists() and not path.is_file():
             raise ConfigError([f"{path}: is not a regular file"])
         with path.open("rb") as file:
@@ -52,9 +268,10 @@ def _text(path: Path) -> str:
     except ValueError as error:  # a NUL in the name
         raise ConfigError([f"{short(path)}: cannot be read: {error}"]) from None
     if len(raw) > FILE_BYTES_MAX:
-        raise ConfigError([f"{path}: is larger than {FILE_BYTES_MAX} bytes: expected a configuration"])
-    if raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        raise ConfigError([f"{path}: begins with a byte order mark: expected UTF-8 without one"])
+        raise ConfigError([f"{path}: is larger than {FILE_BYTES_MAX} bytes"])
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ConfigError([f"{path}: begins with the byte order mark of UTF-16: expected UTF-8"])
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -63,185 +280,31 @@ def _text(path: Path) -> str:
 
 
 _KEY = re.compile(r"""\s*([\w-]+(?:\s*\.\s*[\w-]+)*)\s*=""")
-_HEAD = re.compile(r"""\s*(\[\[?)\s*([\w.-]+)\s*\]""")
+_HEAD = re.compile(r"""\s*(\[\[?)\s*([\w-]+(?:\s*\.\s*[\w-]+)*)\s*(\]\]?)\s*(?:#.*)?$""")
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Key path ("net.port", "member[2].id") -> line, as far as one can tell line by line."""
+    """Key path ("net.port", "member[1].id") -> line, as far as one can tell line by line."""
     lines: dict[str, int] = {}
-    counts: dict[str, int] = {}
+    counts: dict[str, int] = {}  # tables of a list so far
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if head := _HEAD.match(line):
-            table = head[2]
+        head = _HEAD.match(line)
+        if head and len(head[1]) == len(head[3]):
+            *around, last = re.split(r"\s*\.\s*", head[2])
+            table = ""
+            for part in around:
+                table = _join(table, part)
+                table += f"[{counts[table] - 1}]" if table in counts else ""
+            table = _join(table, last)
             if head[1] == "[[":
+                lines.setdefault(table, number)
                 counts[table] = counts.get(table, 0) + 1
-                table = f"{table}[{counts[table]}]"
+                table += f"[{counts[table] - 1}]"
             lines.setdefault(table, number)
         elif key := _KEY.match(line):
-            name = re.sub(r"\s", "", key[1])
-            lines.setdefault(f"{table}.{name}" if table else name, number)
+            at = table
+            for part in re.split(r"\s*\.\s*", key[1]):
+                at = _join(at, part)
+                lines.setdefault(at, number)
     return lines
-
-
-class Places:
-    """Where a key stands, for the sentence about it."""
-
-    def __init__(self, source: str, lines: dict[str, int]) -> None:
-        self.source, self.lines = source, lines
-        self.environment: dict[str, str] = {}  # key path -> the variable it came from
-
-    def of(self, path: str) -> str:
-        if path in self.environment:
-            return f"environment: {self.environment[path]}"
-        line = self.lines.get(path) or self.lines.get(path.rpartition(".")[0])
-        return f"{self.source}: line {line}: {path}" if line else f"{self.source}: {path}"
-
-
-class Table:
-    """One table: hands out its keys through rules, collects faults, and at the end names the keys nobody knows."""
-
-    def __init__(self, data: Any, place: Places, faults: list[str], path: str = "") -> None:
-        self.place, self.faults, self.path = place, faults, path
-        self.known: list[str] = []
-        if not isinstance(data, dict):
-            self.fault("", f"{kind(data)}: expected a table")
-            data = {}
-        self.data: dict[str, Any] = data
-
-    def fault(self, key: str, words: str) -> None:
-        path = f"{self.path}.{key}".strip(".")
-        self.faults.append(f"{self.place.of(path)}: {words}")
-
-    def take(self, key: str, rule: Callable[[Any], T], default: T) -> T:
-        """The key's value through its rule, or the default; a rule says what it expected by ValueError."""
-        self.known.append(key)
-        if key not in self.data:
-            return default
-        try:
-            return rule(self.data[key])
-        except ValueError as why:
-            self.fault(key, f"{shown(self.data[key])}: {why}")
-            return default
-
-    def need(self, key: str, rule: Callable[[Any], T], default: T, expected: str) -> T:
-        if key not in self.data:
-            self.fault(key, f"is missing: expected {expected}")
-        return self.take(key, rule, default)
-
-    def finish(self) -> None:
-        for key in self.data:
-            if key not in self.known:
-                self.fault(short(key), f"unknown key {near(key, self.known)}")
-
-
-# ------------------------------------------------------------------------------------------------- tables as structs
-
-
-def told(place: str, faults: list[str]) -> ConfigError:
-    """A sentence for each fault, up to a number that can be read."""
-    rest = len(faults) - TOLD_MAX
-    more = [f"{place}: and {rest} more"] if rest > 0 else []
-    return ConfigError([f"{place}: {text}" for text in faults[:TOLD_MAX]] + more)
-
-
-def convert(table: Any, shape: type[T], spare: Mapping[str, Any]) -> tuple[T | None, list[str]]:
-    """The table as `shape`, and everything that msgspec had against it, in its own words.
-
-    It stops at the first fault: what it names is taken out, and the rest tried again.  `spare` has for the name of a
-    list an entry that is in order, to stand where a faulty one was: so the others keep their numbers.
-    """
-    faults: list[str] = []
-    while True:
-        try:
-            return msgspec.convert(table, shape), faults
-        except msgspec.ValidationError as why:
-            table = table if faults else copy.deepcopy(table)
-            faults.append(str(why))
-            if len(faults) >= FOUND_MAX or not _take_out(table, str(why), spare):
-                return None, faults
-
-
-def _take_out(table: Any, fault: str, spare: Mapping[str, Any]) -> bool:
-    """Remove what the fault is about; False if it is the whole table or cannot be found."""
-    what, _, where = fault.partition(" - at `$")
-    steps = [int(index) if index else key for key, index in re.findall(r"\.([^.[`]+)|\[(\d+)\]", where)]
-    if unknown := re.match(r"Object contains unknown field `(.*)`", what):
-        steps.append(unknown[1])
-    elif steps and steps[-1] == "fault":
-        steps.pop()  # the word that says what the other keys mean
-    while steps:
-        holder = table
-        try:
-            for step in steps[:-1]:
-                holder = holder[step]
-            if isinstance(holder, dict):
-                del holder[steps[-1]]
-                return True
-            if len(steps) > 1 and steps[-2] in spare:
-                holder[steps[-1]] = copy.deepcopy(spare[str(steps[-2])])
-                return True
-        except (LookupError, TypeError):
-            return False
-        steps.pop()  # a list without such an entry has to go as a whole
-    return False
-
-
-# ---------------------------------------------------------------------------------------------------------- values
-
-
-def kind(value: Any) -> str:
-    words = {bool: "a boolean", int: "a whole number", float: "a decimal number", str: "a string", list: "an array"}
-    return words.get(type(value), "a table" if isinstance(value, dict) else f"a {type(value).__name__}")
-
-
-def shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return short(value) if isinstance(value, str | int | float) else kind(value)
-
-
-def whole(low: int, high: int) -> Callable[[Any], int]:
-    def rule(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise ValueError(f"expected a whole number from {low} to {high}")
-        return value
-
-    return rule
-
-
-def string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("expected a string")
-    return value
-
-
-def word(*words: str) -> Callable[[Any], str]:
-    def rule(value: Any) -> str:
-        if value not in words:
-            raise ValueError(f"expected {' or '.join(words) if len(words) < 3 else 'one of ' + ', '.join(words)}")
-        return str(value)
-
-    return rule
-
-
-def boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
-
-
-def to_toml(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(to_toml(item) for item in value)}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(key)} = {to_toml(item)}' for key, item in value.items())}}}"
-    return repr(value)
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -1,9 +1,10 @@
-"""Helpers for sentences that people read: a value kept short, and the name that was probably meant."""
+"""Helpers for sentences that people read: a value kept short, what was expected, and the name that was meant."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 def short(value: object, limit: int = 60) -> str:
@@ -14,8 +15,33 @@ def short(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else f"{text[: limit - 10]}...{text[-7:]}"
 
 
-def near(name: str, known: Iterable[str], ignore: str = "") -> str:
-    """The name, and the one that was probably meant; `ignore`: characters that make no two names alike."""
+def meant(name: str, known: Iterable[str], ignore: str = "") -> str:
+    """The known name that was probably meant, if any; `ignore`: characters that make no two names alike."""
     bare = {word.strip(ignore) if ignore else word: word for word in known}
     close = difflib.get_close_matches(name.strip(ignore) if ignore else name, bare, 1, 0.6)
-    return f"{short(name)}; did you mean {bare[close[0]]}?" if close else short(name)
+    return f"; did you mean {bare[close[0]]}?" if close else ""
+
+
+def near(name: str, known: Iterable[str], ignore: str = "") -> str:
+    """The name, and the one that was probably meant."""
+    return short(name) + meant(name, known, ignore)
+
+
+def one_of(value: object, known: Iterable[Any]) -> str:
+    """The words that may stand there, and the one that was probably meant."""
+    words = [str(word) for word in known]
+    listed = " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
+    return listed + meant(str(value), words)
+
+
+def bounds(ge: float | None, le: float | None = None, gt: float | None = None, lt: float | None = None) -> str:
+    """The bounds of a number, to stand behind "a number"."""
+    if ge is not None and le is not None:
+        return f" from {_number(ge)} to {_number(le)}"
+    said = (("of at least", ge), ("above", gt), ("at most", le), ("below", lt))
+    words = [f"{word} {_number(bound)}" for word, bound in said if bound is not None]
+    return f" {' and '.join(words)}" if words else ""
+
+
+def _number(bound: float) -> str:
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)

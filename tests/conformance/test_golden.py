@@ -40,11 +40,21 @@ def test_an_unknown_kind_is_told_and_never_passes(tmp_path: Path, capsys: pytest
     some = golden_file(tmp_path / "some.json", "packing", "dag", "dag", "merge")
     result = golden.replay(some)
     assert result.passed == 1 and not result.failures and result.unknown == {"dag": 2, "merge": 1}
-    assert main(["replay", str(some)]) == 0
-    assert capsys.readouterr().out == "some: 1 passed, 0 failed, 3 not replayed: no such kinds here: dag, merge\n"
-    assert main(["replay", str(some), "--json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["files"]
-    assert (told["passed"], told["failed"], told["not_replayed"]) == (1, 0, 3)
+    line = "some: 1 passed, 0 failed, 3 not replayed: no such kinds here: dag, merge"
+    assert main(["replay", str(some)]) == 1
+    assert capsys.readouterr().out.splitlines() == [line, "not all was replayed of some; --partial allows it"]
+    assert main(["replay", str(some), "--partial"]) == 0
+    assert capsys.readouterr().out.splitlines() == [line]
+    for words, code in (([], 1), (["--partial"], 0)):
+        assert main(["replay", str(some), "--json", *words]) == code
+        (told,) = json.loads(capsys.readouterr().out)["files"]
+        assert (told["passed"], told["failed"], told["not_replayed"]) == (1, 0, 3)
+
+
+def test_what_differs_fails_with_partial_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = golden_file(tmp_path / "some.json", "packing", "dag")
+    monkeypatch.setitem(golden.kinds(), "packing", lambda case: ["differs"])
+    assert main(["replay", str(some), "--partial"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -55,17 +65,26 @@ def test_a_file_of_which_nothing_was_replayed_has_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kinds: tuple[str, ...], said: str
 ) -> None:
     some, none = golden_file(tmp_path / "some.json", "packing"), golden_file(tmp_path / "x.json", *kinds)
-    assert main(["replay", str(some), str(none)]) == 1
-    assert capsys.readouterr().out.splitlines()[1:] == [said, "nothing at all could be replayed of x"]
+    for words in ([], ["--partial"]):
+        assert main(["replay", str(some), str(none), *words]) == 1
+        assert capsys.readouterr().out.splitlines()[1:] == [said, "nothing at all could be replayed of x"]
     assert main(["replay", str(some), str(none), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["nothing_replayed"] == ["x"]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": "other", "cases": []}', '{"format": "ordercast-golden/1"}']
+    ("text", "said"),
+    [
+        ("", "x.json: line 1: "),
+        ("[]", "x.json: no golden vectors in it; expected"),
+        ("{}", "x.json: no golden vectors in it; expected"),
+        ('{"format": "other", "cases": []}', "x.json: no golden vectors in it; expected"),
+        ('{"format": "ordercast-golden/1"}', "x.json: no golden vectors in it; expected"),
+        ('{"format": "ordercast-golden/1", "cases": [{"name": "a"}]}', 'x.json: case 0 lacks "name" or "kind"'),
+    ],
 )
-def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_none(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(text)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=said):
         golden.load(file)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+from typing import Annotated
 
 import pytest
+from msgspec import Meta, Struct, structs
 
 from ordercast import registry
+from ordercast.registry import Draw
 from ordercast.sim.faults import FAULTS
 from ordercast.sim.scenario import Scenario
+from ordercast.swarm import seeds
 from ordercast.swarm.seeds import REGIMES, SCALES, expand
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT
+from ordercast.toml_input import struct_of
 
 PLANS = [expand(seed) for seed in range(400)]
 
@@ -75,3 +81,30 @@ def test_makers_give_their_own_family() -> None:
             for fault in maker(ground):
                 assert fault.family == ("partition" if family == PERMANENT else family)
                 assert fault.at_ms >= 100.0 and (fault.until_ms is None or fault.until_ms <= 500.0)
+
+
+class _Options(Struct, frozen=True, forbid_unknown_fields=True):
+    pace: Annotated[int, Meta(ge=0), Draw(0, 1)] = 5
+    calm: bool = True
+    kept: int = 5
+
+
+def test_an_option_says_itself_what_may_be_drawn() -> None:
+    registry.register(structs.replace(registry.get("token_site"), name="drawn", options=_Options))
+    try:
+        drawn = [expand(seed, ("drawn",)).scenario.options for seed in range(200)]
+    finally:
+        registry.unregister("drawn")
+    assert {options.get("pace") for options in drawn} == {None, 0, 1}
+    assert {options.get("calm") for options in drawn} == {None, False}
+    assert not any("kept" in options for options in drawn)
+
+
+@pytest.mark.parametrize("protocol", registry.names())
+def test_what_may_be_drawn_is_allowed_and_the_swarm_names_no_option(protocol: str) -> None:
+    swarm = "".join(path.read_text() for path in Path(seeds.__file__).parent.glob("*.py"))
+    options = registry.get(protocol).options
+    assert not [name for name in options.__struct_fields__ if f'"{name}"' in swarm]
+    for name, values in registry.draws(options).items():
+        for value in values:
+            assert struct_of({name: value}, options, name) == options(**{name: value})

@@ -128,7 +128,6 @@ def test_directory(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"# only a comment\n\n", "is empty"),
-        (b"\xef\xbb\xbf" + GOOD.encode(), "byte order mark"),
         (GOOD.encode("utf-16"), "byte order mark"),
         (b'insecure = true\ngroup = "gr\xfc\xdfe"\n', "line 2: byte 0xfc is not UTF-8"),
         (b"group = demo\n", "not valid TOML"),
@@ -145,6 +144,10 @@ def test_files_that_are_no_configuration(tmp_path: Path, content: bytes, said: s
     path = write(tmp_path, content)
     (sentence,) = faults(path)
     assert sentence.startswith(f"{path}: ") and said in sentence
+
+
+def test_a_byte_order_mark_of_utf8_is_passed_over(tmp_path: Path) -> None:
+    assert load(write(tmp_path, b"\xef\xbb\xbf" + GOOD.encode()), None, {}).group == "demo"
 
 
 def test_special_files(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ("timeout_ms = true", "timeout_ms: true: expected"),
         ('timeout_ms = "200"', "timeout_ms: 200: expected"),
         ("timeout_ms = 99999999999", "timeout_ms: 99999999999: expected"),
-        ("timeout_ms = []", "timeout_ms: an array: expected"),
+        ("timeout_ms = []", "timeout_ms: an empty array: expected"),
         ("timeout_ms = 1979-05-27", "timeout_ms: a date: expected"),
         ("timeoutms = 200", "unknown key timeoutms; did you mean timeout_ms?"),
         ("xyzzy = 1", "unknown key xyzzy"),
@@ -183,9 +186,9 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ('partition = "primary-majority"', "not built yet: expected evs-all-continue"),
         ('partition = "split"', "partition: split: expected evs-all-continue"),
         ('state_dir = ""', "state_dir: '': expected the name of a directory"),
-        ('state_dir = "a\\nb"', "state_dir"),
+        ('state_dir = "a\\nb"', "state_dir: 'a\\nb': expected the name of a directory"),
         ('state_dir = "/dev/null"', "state_dir: /dev/null: is not a directory"),
-        ("net = 5", "net: a whole number: expected a table"),
+        ("net = 5", "net: 5: expected a table"),
         ('net.mode = "broadcast"', "net.mode: broadcast: expected multicast or unicast"),
         ('net.mod = "unicast"', "net.mod: unknown key mod; did you mean mode?"),
         ("net.port = 0", "net.port: 0: expected a whole number from 1 to 65535"),
@@ -198,13 +201,13 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ('net.interface = "eth99"', "net.interface: eth99: no such interface"),
         ('net.interface = "203.0.113.7"', "net.interface: 203.0.113.7: not an address of this machine"),
         ('net.interface = "::1"', "net.interface: ::1: IPv6 is not supported"),
-        ("trace = []", "trace: an array: expected a table"),
+        ("trace = []", "trace: an empty array: expected a table"),
         ('trace.level = "loud"', "trace.level: loud: expected one of off, deliver, full, record"),
         ('trace.dir = "/dev/null"', "trace.dir: /dev/null: is not a directory"),
         ('trace.lvl = "off"', "did you mean level?"),
-        ("options = 5", "options: a whole number: expected a table"),
+        ("options = 5", "options: 5: expected a table"),
         ("options.fai = true", "did you mean fair?"),
-        ("options.fair = 3", "options.fair: 3: expected bool, got int"),
+        ("options.fair = 3", "options.fair: 3: expected true or false"),
     ],
 )
 def test_bad_keys(tmp_path: Path, line: str, said: str) -> None:
@@ -218,7 +221,7 @@ def test_bad_keys(tmp_path: Path, line: str, said: str) -> None:
     [
         ('group = ""', "group: '': expected a printable name"),
         (f'group = "{"x" * 65}"', "expected a printable name of 1 to 64 bytes"),
-        ('group = "a\\u0007"', "group"),
+        ('group = "a\\u0007"', "group: 'a\\x07': expected a printable name"),
         ("group = 1", "group: 1: expected a string"),
         ("", "group: is missing: expected a name"),
     ],
@@ -236,15 +239,15 @@ MANY = "".join(f'[[member]]\nid = {i}\naddress = "127.0.0.1:{i}"\n' for i in ran
     ("members", "said"),
     [
         ("", "member: is missing"),
-        ("member = []\n", "member: an array: expected one [[member]]"),
-        ("member = 4\n", "member: a whole number: expected one [[member]]"),
-        ("member = [4]\n", "member[1]: a whole number: expected a table"),
-        ('[[member]]\naddress = "127.0.0.1"\n', "line 3: member[1].id: is missing"),
-        ("[[member]]\nid = 1\n", "line 3: member[1].address: is missing"),
-        ('[[member]]\nid = 0\naddress = "127.0.0.1"\n', "line 4: member[1].id: 0: expected"),
-        ('[[member]]\nid = 4294967296\naddress = "127.0.0.1"\n', "member[1].id: 4294967296: expected"),
-        ('[[member]]\nid = "one"\naddress = "127.0.0.1"\n', "member[1].id: one: expected"),
-        ('[[member]]\nid = 1\naddress = "localhost"\n', "line 5: member[1].address: localhost: expected an IPv4"),
+        ("member = []\n", "member: an empty array: expected one [[member]]"),
+        ("member = 4\n", "member: 4: expected one [[member]]"),
+        ("member = [4]\n", "member[0]: 4: expected a table"),
+        ('[[member]]\naddress = "127.0.0.1"\n', "line 3: member[0].id: is missing"),
+        ("[[member]]\nid = 1\n", "line 3: member[0].address: is missing"),
+        ('[[member]]\nid = 0\naddress = "127.0.0.1"\n', "line 4: member[0].id: 0: expected"),
+        ('[[member]]\nid = 4294967296\naddress = "127.0.0.1"\n', "member[0].id: 4294967296: expected"),
+        ('[[member]]\nid = "one"\naddress = "127.0.0.1"\n', "member[0].id: one: expected"),
+        ('[[member]]\nid = 1\naddress = "localhost"\n', "line 5: member[0].address: localhost: expected an IPv4"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1:0"\n', "expected a port from 1 to 65535"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1:70000"\n', "expected a port"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1:"\n', "expected a port"),
@@ -253,9 +256,9 @@ MANY = "".join(f'[[member]]\nid = {i}\naddress = "127.0.0.1:{i}"\n' for i in ran
         ('[[member]]\nid = 1\naddress = "[fe80::1%eth0]"\n', "IPv6 is not supported"),
         ('[[member]]\nid = 1\naddress = "239.1.1.1"\n', "expected the address of one machine"),
         ('[[member]]\nid = 1\naddress = "0.0.0.0"\n', "expected the address of one machine"),
-        ("[[member]]\nid = 1\naddress = 7400\n", "member[1].address: 7400: expected a string"),
+        ("[[member]]\nid = 1\naddress = 7400\n", "member[0].address: 7400: expected a string"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1"\nadress = 1\n', "did you mean address?"),
-        (ONE + '[[member]]\nid = 1\naddress = "127.0.0.2"\n', "line 7: member[2].id: 1"),
+        (ONE + '[[member]]\nid = 1\naddress = "127.0.0.2"\n', "line 7: member[1].id: 1"),
         (ONE + '[[member]]\nid = 2\naddress = "127.0.0.1:7400"\n', "give each its own"),
         (MANY, "65 members: expected at most 64"),
     ],
@@ -331,10 +334,16 @@ address = "10.0.0.1"
 id = 1
 address = "x"
 """
-    found = faults(write(tmp_path, text), 4)
-    places = ["group", "protocol", "timeout_ms", "datagram_bytes", "partition", "net.mode", "net.port", "trace.level"]
-    for place in [*places, "member[2].id", "member[2].address", "insecure", "member 4", "did you mean group?"]:
-        assert any(place in sentence for sentence in found), place
+    path = write(tmp_path, text)
+    places = [sentence.removeprefix(f"{path}: ").partition(": expected")[0] for sentence in faults(path, 4)]
+    assert places == [
+        "group: is missing", "line 2: protocol: nope", "line 3: timeout_ms: 0", "line 4: datagram_bytes: 1",
+        "line 5: partition: x", "line 7: net.mode: x", "line 8: net.port: 0", "line 10: trace.level: x",
+        "line 16: member[1].address: x", "line 1: grop: unknown key grop; did you mean group?",
+        "line 15: member[1].id: 1: another member has this id",
+        "line 6: net.interface: is missing", "insecure: datagrams are not sealed yet",
+        "insecure: member 1 at 10.0.0.1", "member 4 is not listed",
+    ]  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------- environment
@@ -398,11 +407,11 @@ def with_options() -> object:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, ["options.window: is missing: opts needs it"]),
-        ({"window": 0}, ["options.window: 0: expected int >= 1"]),
+        ({}, ["options.window: is missing: expected a whole number from 1 to 9"]),
+        ({"window": 0}, ["options.window: 0: expected a whole number from 1 to 9"]),
         ({"window": "x", "ratio": "y", "z": 1}, ["options.window: x", "options.ratio: y", "unknown key z"]),
         ({"window": 9}, ["options: ratio x 10 must reach window"]),
-        ({"window": 1, "names": [1]}, ["options.names: an array: expected str, got int"]),
+        ({"window": 1, "names": [1]}, ["options.names[0]: 1: expected a string"]),
     ],
 )
 def test_options_of_a_protocol(with_options: object, options: dict[str, object], said: list[str]) -> None:
@@ -453,9 +462,7 @@ def test_dump_then_load_is_the_same(
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    path = write(tmp_path_factory.getbasetemp(), content)
-    with pytest.raises(ConfigError):
-        load(path, None, {})
+    assert faults(write(tmp_path_factory.getbasetemp(), content))
 
 
 _values = st.recursive(
@@ -485,8 +492,9 @@ _keys = st.sampled_from(
 
 @given(st.dictionaries(_keys, _values, max_size=6))
 def test_any_values_are_refused_in_words(data: dict[str, object]) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as caught:
         make(data)
+    assert all(text.startswith("configuration: ") and text.isprintable() for text in caught.value.faults)
 
 
 def test_interfaces() -> None:

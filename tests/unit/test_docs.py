@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ordercast import config
+from ordercast import config, environment
 from ordercast.trace.schema import COLUMNS, Kind
 from ordercast.wire import header
 
@@ -35,7 +35,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_key_of_the_configuration_is_explained() -> None:
     page = read("docs/operating/config.md")
-    for path in config._ENVIRONMENT:
+    for path in environment.keys(config.GroupFile):
         table, _, key = path.rpartition(".")
         assert f"| `[{table}] {key}` |" in page or f"| `{key}` |" in page, path
     for key in ("[options]", "[[member]] id", "[[member]] address"):

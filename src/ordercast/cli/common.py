@@ -16,7 +16,7 @@ import click
 
 from ordercast.errors import UsageError
 from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
-from ordercast.words import near, short
+from ordercast.words import bounds, near, short
 
 JSON_VERSION = 1
 MARK = ".ordercast"  # in every output directory we made; only such a directory is replaced by --force
@@ -88,7 +88,6 @@ class Whole(click.ParamType):
 
     def __init__(self, low: int = 0, high: int | None = None) -> None:
         self.low, self.high = low, high
-        self.range = f"from {low} to {high}" if high is not None else f"of at least {low}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value).strip()
@@ -97,7 +96,7 @@ class Whole(click.ParamType):
             number = int(text)
             if number >= self.low and (self.high is None or number <= self.high):
                 return number
-        raise BadValue(f"{short(value)}: expected a whole number {self.range}", ctx, param)
+        raise BadValue(f"{short(value)}: expected a whole number{bounds(self.low, self.high)}", ctx, param)
 
 
 class Number(click.ParamType):
@@ -107,9 +106,7 @@ class Number(click.ParamType):
 
     def __init__(self, low: float = 0.0, high: float = math.inf, *, above: bool = False) -> None:
         self.low, self.high, self.above = low, high, above
-        self.range = f"above {low:g}" if above else f"of at least {low:g}"
-        if high < math.inf:
-            self.range += f" and at most {high:g}"
+        self.range = bounds(None if above else low, high if high < math.inf else None, low if above else None)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
@@ -118,7 +115,7 @@ class Number(click.ParamType):
             number = math.nan
         if math.isfinite(number) and (self.low < number if self.above else self.low <= number) and number <= self.high:
             return number
-        raise BadValue(f"{short(value)}: expected a number {self.range}", ctx, param)
+        raise BadValue(f"{short(value)}: expected a number{self.range}", ctx, param)
 
 
 class Seed(click.ParamType):
@@ -210,27 +207,27 @@ out_option = click.option(
 
 def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
     """What --option said, checked against the protocol."""
-    import tomllib
-
     import msgspec
 
     from ordercast import registry
+    from ordercast.toml_input import struct_of, unfit, value_of
 
-    kind = registry.get(protocol).options
+    shape = registry.get(protocol).options
+    kinds = {field.encode_name: field.type for field in msgspec.structs.fields(shape)}
     given: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
-        if not equals or key not in kind.__struct_fields__:
-            known = ", ".join(kind.__struct_fields__) or "none"
+        if not equals or key not in kinds:
+            known = ", ".join(kinds) or "none"
             raise UsageError(f"--option {short(pair)}: expected KEY=VALUE with an option of {protocol}: {known}")
         try:
-            given[key] = tomllib.loads(f"value = {text}")["value"]
-            msgspec.convert(given, kind)
-        except tomllib.TOMLDecodeError:
+            given[key] = value_of(text)
+        except ValueError:
             raise UsageError(f'--option {short(pair)}: expected a number, true, false or "text" for {key}') from None
-        except msgspec.ValidationError as why:
-            words = str(why).replace("`", "").split(" - at")[0]
-            raise UsageError(f"--option {short(pair)}: {words[:1].lower()}{words[1:]}") from None
+        if words := unfit(given[key], kinds[key]):
+            raise UsageError(f"--option {short(pair)}: expected {words}")
+    if given:
+        struct_of(given, shape, "--option")
     return given
 
 

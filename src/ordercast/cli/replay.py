@@ -17,14 +17,15 @@ SHOWN = 5  # failures described per file
 
 @click.command("replay")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
+@click.option("--partial", is_flag=True, help="Allow that parts of a file are not replayed, if others are.")
 @json_option
-def command(paths: tuple[Path, ...], as_json: bool) -> int:
+def command(paths: tuple[Path, ...], partial: bool, as_json: bool) -> int:
     """Replay golden vectors (JSON files) or recorded members (*.inputs, or a run's directory).
 
     Golden vectors are fed to the protocols' own code and the results compared.  The inputs of a member recorded with
     trace level `record` are fed to a fresh core, whose actions must be the recorded ones, byte for byte.
-    What this version has no code for is not replayed, and counted.  Exit code 1 if anything differs, or if nothing at
-    all of a file could be replayed.
+    What this version has no code for is not replayed, and counted.  Exit code 1 if anything differs or was not
+    replayed; with --partial, only if nothing at all of a file could be.
     """
     jobs: list[Path] = []
     for path in paths:
@@ -37,8 +38,9 @@ def command(paths: tuple[Path, ...], as_json: bool) -> int:
             files.append(_golden(job) if job.suffix == ".json" else _recording(job))
             bar.advance()
     untouched = [each["name"] for each in files if not each["passed"] and not each["failed"]]
-    emit({"files": files, "nothing_replayed": untouched}, as_json, lambda: _words(files, untouched))
-    return int(bool(untouched) or any(each["failed"] for each in files))
+    rest = [each["name"] for each in files if each["not_replayed"] and each["name"] not in untouched and not partial]
+    emit({"files": files, "nothing_replayed": untouched}, as_json, lambda: _words(files, untouched, rest))
+    return int(bool(untouched or rest) or any(each["failed"] for each in files))
 
 
 def _golden(path: Path) -> dict[str, Any]:
@@ -78,10 +80,12 @@ def _file(
     }
 
 
-def _words(files: list[dict[str, Any]], untouched: list[str]) -> str:
+def _words(files: list[dict[str, Any]], untouched: list[str], rest: list[str]) -> str:
     lines = [line for each in files for line in _lines(each)]
     if untouched:
         lines.append(f"nothing at all could be replayed of {', '.join(untouched)}")
+    if rest:
+        lines.append(f"not all was replayed of {', '.join(rest)}; --partial allows it")
     return "\n".join(lines)
 
 

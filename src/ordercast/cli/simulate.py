@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,9 +104,11 @@ def _put(table: dict[str, Any], path: list[str], value: Any, change: str) -> Non
 
 def _value(text: str) -> Any:
     """As in TOML; a bare word is a string."""
+    from ordercast.toml_input import value_of
+
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return value_of(text)
+    except ValueError:
         return text
 
 

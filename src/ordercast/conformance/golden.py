@@ -2,7 +2,8 @@
 
 A file is ``{"format": "ordercast-golden/1", "protocol", "kinds", "cases": [{"name", "kind", ...}]}``.  Each module
 ``golden_*`` beside this one has ``KINDS``: kind -> function from a case to the list of differences.
-A kind that nobody here knows is neither passed nor failed: it is counted by its name, and told.
+A kind that nobody here knows is neither passed nor failed: it is counted by its name and told, and `ordercast replay`
+fails for it unless `--partial` is said.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def replay_file(path: Path) -> Replayed:
     try:
         reader = RecordReader(path)
         protocol = reader.recorded.header.protocol
-        if protocol not in registry.names():
+        if not registry.known(protocol):
             return Replayed(path.stem, 0, unknown=protocol)
         inputs = 0
         core = None

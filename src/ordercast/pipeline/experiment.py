@@ -24,17 +24,15 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from ordercast.errors import ConfigError, UsageError
+from ordercast.errors import ConfigError
 from ordercast.sim.scenario import Scenario
-from ordercast.toml_input import convert, told
-from ordercast.words import near
+from ordercast.toml_input import Source
 
 POINTS_MAX = 1_000_000
 BAD_RUNS_MAX = 1000  # looked at, of an experiment with faults in it
@@ -66,12 +64,12 @@ class Experiment(Struct, frozen=True):
         return hashlib.blake2b(msgspec.json.encode(points, order="sorted"), digest_size=16).hexdigest()
 
 
-class _File(Struct, forbid_unknown_fields=True):
+class _File(Struct):
     name: str = "sweep"
-    repetitions: int | None = None
+    repetitions: Annotated[int, Meta(ge=1, le=POINTS_MAX)] | None = None
     seed: int | None = None
     seeds: list[int] | None = None
-    limit_s: float = 60.0
+    limit_s: Annotated[float, Meta(gt=0, le=86_400)] = 60.0
     base: dict[str, Any] = {}
     grid: dict[str, Any] = {}
     choice: dict[str, dict[str, dict[str, Any]]] = {}
@@ -79,37 +77,30 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def from_file(path: str | Path) -> Experiment:
-    """Read an experiment; UsageError in one sentence with the place for anything that is not one."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as why:
-        raise UsageError(f"{path}: cannot be read: {(why.strerror or str(why)).lower()}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not TOML: expected text in UTF-8") from None
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as why:
-        raise UsageError(f"{path}: not TOML: {why}") from None
-    if not table:
-        raise UsageError(f"{path}: is empty: expected at least a [base] table with a protocol")
-    return from_dict(table, str(path))
+    source = Source.of_file(Path(path), "sweep.toml")
+    if not source.data:
+        raise ConfigError([f"{path}: is empty: expected at least a [base] table with a protocol"])
+    return _from_source(source)
 
 
 def from_dict(table: dict[str, Any], place: str = "experiment") -> Experiment:
+    return _from_source(Source(place, table))
+
+
+def _from_source(source: Source) -> Experiment:
     """Raise ConfigError, a sentence for each fault: of the file itself, or else of the runs that it makes."""
-    file, faults = _file(table)
-    if file is None or faults:
-        raise told(place, faults)
-    seeds, axes = _seeds(file, faults), [*_grid(file.grid, faults), *_choices(file.choice), *_cases(file.case, faults)]
+    astray = set(source.data) & set(Scenario.__struct_fields__) - set(_File.__struct_fields__)
+    for key in sorted(astray):
+        source.fault(key, "is a scenario's key: expected it under [base]")
+    file: _File = source.part({key: value for key, value in source.data.items() if key not in astray}, _File)
+    seeds = _seeds(file, source)
+    axes = [*_grid(file.grid, source), *_choices(file.choice), *_cases(file.case, source)]
     size = len(seeds)
     for _, values in axes:
         size *= len(values)
     if size > POINTS_MAX:
-        faults.append(f"makes {size} runs, expected at most {POINTS_MAX}")
-    if not 0 < file.limit_s <= 86_400:
-        faults.append(f"limit_s: expected above 0 and at most 86400, got {file.limit_s:g}")
-    if faults:
-        raise told(place, faults)
+        source.fault("", f"makes {size} runs: expected at most {POINTS_MAX}")
+    source.refuse()
     names = tuple(name for name, _ in axes)
     points: list[Point] = []
     digits = len(str(size - 1))
@@ -123,43 +114,38 @@ def from_dict(table: dict[str, Any], place: str = "experiment") -> Experiment:
             whole = merge(scenario, {"seed": seed}) if seed is not None else scenario
             run = f"{file.name}-{number:0{digits}d}"
             points.append(Point(number, run, whole, words, repetition))
-    _check(points, place)
+    _check(points, file.case, source)
     return Experiment(file.name, tuple(points), file.limit_s, names)
 
 
-def _file(table: dict[str, Any]) -> tuple[_File | None, list[str]]:
-    known = list(_File.__struct_fields__)
-    faults = [
-        f"{key}: is a scenario's key: expected it under [base]"
-        if key in Scenario.__struct_fields__
-        else f"unknown key {near(key, known)}"
-        for key in table
-        if key not in known
-    ]
-    file, against = convert({key: value for key, value in table.items() if key in known}, _File, {"case": {}})
-    for text in against:
-        what, _, where = text.replace("`", "").partition(" - at $.")
-        faults.append(f"{where}: {what[:1].lower()}{what[1:]}" if where else what)
-    return file, faults
-
-
-def _check(points: list[Point], place: str) -> None:
+def _check(points: list[Point], cases: list[dict[str, Any]], source: Source) -> None:
     """Every run must be one; a fault that several share is told of the first."""
-    faults: dict[str, str] = {}  # words -> the run
+    told: set[tuple[str, str]] = set()
     bad = 0
     for point in points:
-        axes = ", ".join(f"{axis} = {word}" for axis, word in point.parameters.items())
-        where = f"run {point.number}" + (f" ({axes})" if axes else "")
+        own = Source(point.run, point.scenario)
         try:
-            Scenario.from_dict(point.scenario, where)
-        except ConfigError as error:
+            Scenario.from_source(own)
+        except ConfigError:
             bad += 1
-            for sentence in error.faults:
-                faults.setdefault(sentence.removeprefix(f"{where}: "), where)
-            if bad >= BAD_RUNS_MAX:
-                break
-    if faults:
-        raise told(place, [f"{where}: {words}" for words, where in faults.items()])
+            axes = ", ".join(f"{axis} = {word}" for axis, word in point.parameters.items())
+            run = f"run {point.number}" + (f" ({axes})" if axes else "")
+            for path, words in own.faults:
+                if (path, words) not in told:
+                    told.add((path, words))
+                    source.fault(f"{run}: {path}", words)
+                    source.lines |= {f"{run}: {path}": line for line in _written(path, point, cases, source)}
+        if bad >= BAD_RUNS_MAX:
+            break
+    source.refuse()
+
+
+def _written(path: str, point: Point, cases: list[dict[str, Any]], source: Source) -> list[int]:
+    """Where the file says this of the run, if one can tell: the last piece laid over the others counts."""
+    tables = ["base", "grid", *(f"choice.{axis}.{word}" for axis, word in point.parameters.items())]
+    tables += [f"case[{k}]" for k, case in enumerate(cases) if point.parameters["case"] == case.get("name", str(k))]
+    lines = [source.lines[f"{table}.{path}"] for table in tables if f"{table}.{path}" in source.lines]
+    return lines[-1:]
 
 
 def merge(base: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
@@ -171,39 +157,36 @@ def merge(base: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _seeds(file: _File, faults: list[str]) -> list[int | None]:
+def _seeds(file: _File, source: Source) -> list[int | None]:
     if file.seeds is not None:
         if file.seed is not None or file.repetitions is not None:
-            faults.append(f"seeds and {'seed' if file.seed is not None else 'repetitions'} exclude each other")
+            other = "seed" if file.seed is not None else "repetitions"
+            source.fault("seeds", f"stands beside {other}: expected one of the two")
         if not file.seeds:
-            faults.append("seeds: expected at least one")
+            source.wrong("seeds", [], "at least one")
         return list(file.seeds)
-    repetitions = 1 if file.repetitions is None else file.repetitions
-    if not 1 <= repetitions <= POINTS_MAX:
-        faults.append(f"repetitions: expected 1 to {POINTS_MAX}, got {repetitions}")
-        return []
     if file.seed is None and file.repetitions is None:
         return [None]  # the base's own
     first = file.seed if file.seed is not None else file.base.get("seed", 1)
     if type(first) is not int:
-        faults.append("base.seed: expected a whole number")
+        source.wrong("base.seed", first, "a whole number")
         return []
-    return [first + k for k in range(repetitions)]
+    return [first + k for k in range(file.repetitions or 1)]
 
 
 Axis = tuple[str, list[tuple[Any, dict[str, Any]]]]  # name, (word, piece of a scenario) of each value
 
 
-def _grid(table: dict[str, Any], faults: list[str], path: tuple[str, ...] = ()) -> list[Axis]:
+def _grid(table: dict[str, Any], source: Source, path: tuple[str, ...] = ()) -> list[Axis]:
     out: list[Axis] = []
     for key, value in table.items():
         at = (*path, *key.split("."))
         if isinstance(value, dict):
-            out += _grid(value, faults, at)
+            out += _grid(value, source, at)
             continue
         name = ".".join(at)
         if not isinstance(value, list) or not value:
-            faults.append(f"grid.{name}: expected a list of values")
+            source.wrong(f"grid.{name}", value, "a list of values")
             continue
         values: list[tuple[Any, dict[str, Any]]] = []
         for entry in value:
@@ -221,13 +204,13 @@ def _choices(table: dict[str, dict[str, dict[str, Any]]]) -> list[Axis]:
     return [(name, list(values.items())) for name, values in table.items()]
 
 
-def _cases(cases: list[dict[str, Any]], faults: list[str]) -> list[Axis]:
+def _cases(cases: list[dict[str, Any]], source: Source) -> list[Axis]:
     if not cases:
         return []
     values: list[tuple[Any, dict[str, Any]]] = []
     for k, case in enumerate(cases):
         name = case.get("name", str(k))
         if not isinstance(name, str):
-            faults.append(f"case[{k}].name: expected text")
+            source.wrong(f"case[{k}].name", name, "a string")
         values.append((name, {key: value for key, value in case.items() if key != "name"}))
     return [("case", values)]

@@ -6,25 +6,25 @@ what a row of a sweep holds.  TOML and Python give the same values, both ways, e
 
 from __future__ import annotations
 
-import difflib
-import math
-import re
-import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+import tomli_w
+from msgspec import Meta, Struct
 
-from ordercast.errors import UsageError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, GROUPS_MAX, MEMBERS_MAX
-from ordercast.sim import toml
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Drift, Fault, LinkFault, Partition, split_pair
 from ordercast.sim.law import Delay
-from ordercast.toml_input import convert, told
+from ordercast.toml_input import Source
 from ordercast.types import Service
+from ordercast.words import one_of
 
 MS = 1_000_000  # nanoseconds
+
+Count = Annotated[int, Meta(ge=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0, lt=1e12)]
 
 
 class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -41,10 +41,10 @@ class Load(Part, frozen=True, kw_only=True):
     """
 
     regime: Literal["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one", "idle"] = "poisson"
-    rate: float = 1000.0
-    batch: int = 1
-    burst: int = 50
-    window: int = 64
+    rate: Annotated[float, Meta(gt=0)] = 1000.0
+    batch: AtLeastOne = 1
+    burst: AtLeastOne = 50
+    window: AtLeastOne = 64
     start_ms: float = 0.0
 
 
@@ -69,7 +69,7 @@ class Net(Part, frozen=True, kw_only=True):
     members: tuple[int, ...] = ()  # who sits on it; nobody named: all
     delay: Delay = Delay("constant", mean_us=50.0)
     edges: tuple[Edge, ...] = ()
-    mbit: float = 1000.0  # megabits a second; 0: transmission takes no time
+    mbit: Annotated[float, Meta(ge=0, lt=1e12)] = 1000.0  # megabits a second; 0: transmission takes no time
     overhead_bytes: int = 46  # of each datagram below our own header
     fifo: bool = False  # no datagram overtakes another of the same pair
 
@@ -104,7 +104,7 @@ class Clocks(Part, frozen=True, kw_only=True):
     """Monotonic clocks start within `skew_ms` of each other and run within `drift_percent` of true time."""
 
     skew_ms: float = 1000.0
-    drift_percent: float = 0.0
+    drift_percent: Annotated[float, Meta(ge=0, le=10)] = 0.0
 
 
 class Start(Part, frozen=True, kw_only=True):
@@ -121,59 +121,54 @@ class Scenario(Part, frozen=True, kw_only=True):
     protocol: str = "totem"
     options: dict[str, Any] = {}  # of the protocol
     service: str = ""  # the protocol's own default when empty
-    members: int = 3
+    members: Annotated[int, Meta(ge=1, le=MEMBERS_MAX)] = 3
     seed: int = 1
-    messages: int = 1000  # of all senders together
-    sizes: tuple[int, ...] = (64,)  # bytes; each message draws one of them
+    messages: Count = 1000  # of all senders together
+    sizes: tuple[Count, ...] = (64,)  # bytes; each message draws one of them
     senders: tuple[int, ...] = ()  # nobody named: all talk
-    groups: int = 0  # process groups; each member joins some, and submits to these
+    groups: Annotated[int, Meta(ge=0, le=GROUPS_MAX)] = 0  # process groups; each member joins some and submits to them
     load: Load = Load()
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()
     clocks: Clocks = Clocks()
     start: Start = Start()
-    timeout_ms: float = 40.0  # T
-    datagram_bytes: int = 1472
+    timeout_ms: Positive = 40.0  # T
+    datagram_bytes: Annotated[int, Meta(ge=DATAGRAM_BYTES_MIN, le=DATAGRAM_BYTES_MAX)] = 1472
     wire: bool = False  # every datagram goes through encode and decode
     faults: tuple[AnyFault, ...] = ()
     heal_ms: float | None = None  # all faults but lasting ones end, the core is up for good
     core: tuple[int, ...] = ()  # who is up after the heal point; nobody named: all
     away: Literal["crashed", "cut"] = "crashed"  # what the others are from then on
-    closing: int = 0  # messages the core submits 4 T after the heal point, in turn: what liveness is judged by
+    closing: Count = 0  # messages the core submits 4 T after the heal point, in turn: what liveness is judged by
     settle_ms: float = 400.0  # calm after the last message and the heal point before the run ends
-    limit_ms: float = 60_000.0  # the run ends here whatever happens
+    limit_ms: Positive = 60_000.0  # the run ends here whatever happens
 
     # ------------------------------------------------------------------------------------------------------ reading
 
     @classmethod
     def from_toml(cls, text: str, place: str = "scenario") -> Scenario:
-        """Raise UsageError, one sentence with the place, for anything that is not a scenario."""
-        try:
-            table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as why:
-            raise UsageError(f"{place}: not TOML: {_lower(str(why))}") from None
-        return cls.from_dict(table, place)
+        return cls.from_source(Source.of_text(text, place))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Scenario:
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as why:
-            raise UsageError(f"{path}: cannot be read: {_lower(why.strerror or str(why))}") from None
-        except UnicodeDecodeError:
-            raise UsageError(f"{path}: not TOML: expected text in UTF-8") from None
-        return cls.from_toml(text, str(path))
+        return cls.from_source(Source.of_file(Path(path), "scenario.toml"))
 
     @classmethod
     def from_dict(cls, table: dict[str, Any], place: str = "scenario") -> Scenario:
-        """Raise ConfigError, a sentence for each fault."""
-        scenario, against = convert(table, cls, _SPARE)
-        if scenario is None or against:
-            found = [_sentence(text) for text in against]
-            if scenario is not None and not any(map(_leant_upon, against)):
-                found += scenario._faults()
-            raise told(place, found)
-        scenario.check(place)
+        return cls.from_source(Source(place, table))
+
+    @classmethod
+    def from_source(cls, source: Source) -> Scenario:
+        """Raise ConfigError, a sentence for each fault: of form, and of what can be judged in spite of these."""
+        try:
+            scenario = msgspec.convert(source.data, cls)
+        except msgspec.ValidationError:
+            scenario = source.part(source.data, cls)
+        if isinstance(scenario, cls):
+            strange = set(source.data) - set(cls.__struct_fields__)  # any may have been meant for one of these
+            if not source.faulty("members", "nets", "heal_ms", "faults", *strange):
+                scenario._judge(source)
+        source.refuse()
         return scenario
 
     # ------------------------------------------------------------------------------------------------------ writing
@@ -183,7 +178,7 @@ class Scenario(Part, frozen=True, kw_only=True):
         return {"protocol": self.protocol, **_without_none(msgspec.to_builtins(self))}
 
     def to_toml(self) -> str:
-        return toml.dumps(self.to_dict())
+        return tomli_w.dumps(self.to_dict())
 
     def changed(self, **fields: Any) -> Scenario:
         """A copy with other values."""
@@ -193,103 +188,72 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     def check(self, place: str = "scenario") -> None:
         """Raise ConfigError, a sentence for each thing that cannot be meant."""
-        found = self._faults()
-        if found:
-            raise told(place, found)
+        self.from_dict(self.to_dict(), place)
 
-    def _faults(self) -> list[str]:
-        found: list[str] = []
-        say = found.append
-        if not 1 <= self.members <= MEMBERS_MAX:
-            say(f"members: expected 1 to {MEMBERS_MAX}, got {self.members}")
-            return found
+    def _judge(self, source: Source) -> None:
+        """What types and bounds do not say."""
         if not 0 <= self.seed < 2**64:
-            say(f"seed: expected 0 to 2^64 - 1, got {self.seed}")
-        if not 0 <= self.groups <= GROUPS_MAX:
-            say(f"groups: expected 0 to {GROUPS_MAX}, got {self.groups}")
-        for name in ("messages", "closing"):
-            if getattr(self, name) < 0:
-                say(f"{name}: expected 0 or more, got {getattr(self, name)}")
+            source.wrong("seed", self.seed, "a whole number from 0 to 2^64 - 1")
         if self.closing and self.heal_ms is None:
-            say("closing: expected heal_ms beside it")
-        if self.service and self.service not in [s.word for s in Service]:
-            say(f"service: expected one of {', '.join(s.word for s in Service)}, got {self.service!r}")
-        if not self.sizes or min(self.sizes) < 0:
-            say("sizes: expected at least one size of 0 bytes or more")
-        if not DATAGRAM_BYTES_MIN <= self.datagram_bytes <= DATAGRAM_BYTES_MAX:
-            say(f"datagram_bytes: expected {DATAGRAM_BYTES_MIN} to {DATAGRAM_BYTES_MAX}, got {self.datagram_bytes}")
-        for name in ("timeout_ms", "limit_ms"):
-            if not 0 < getattr(self, name) < 1e12:
-                say(f"{name}: expected more than 0, got {getattr(self, name)}")
-        for where, ids in (("senders", self.senders), ("core", self.core)):
-            found += self._strangers(where, ids)
-        if self.load.rate <= 0 or self.load.batch < 1 or self.load.burst < 1 or self.load.window < 1:
-            say("load: expected rate above 0 and batch, burst and window of at least 1")
-        if not 0 <= self.clocks.drift_percent <= 10:
-            say(f"clocks.drift_percent: expected 0 to 10, got {self.clocks.drift_percent}")
-        found += self._net_faults()
+            source.wrong("closing", self.closing, "heal_ms beside it")
+        services = [service.word for service in Service]
+        if self.service and self.service not in services:
+            source.wrong("service", self.service, one_of(self.service, services))
+        if not self.sizes:
+            source.wrong("sizes", [], "at least one size")
+        self._known(source, "senders", self.senders)
+        self._known(source, "core", self.core)
+        self._judge_nets(source)
         for k, fault in enumerate(self.faults):
-            found += [f"faults[{k}] ({fault.word}): {text}" for text in self._fault_faults(fault)]
-        return found
+            self._judge_fault(source, f"faults[{k}]", fault)
 
-    def _net_faults(self) -> list[str]:
-        found: list[str] = [] if self.nets else ["nets: expected at least one"]
+    def _judge_nets(self, source: Source) -> None:
+        if not self.nets:
+            source.wrong("nets", [], "at least one")
         for k, net in enumerate(self.nets):
-            found += self._strangers(f"nets[{k}].members", net.members)
-            found += [f"nets[{k}].delay: {text}" for text in net.delay.faults()]
-            if net.mbit < 0 or not math.isfinite(net.mbit):
-                found.append(f"nets[{k}].mbit: expected 0 or more, got {net.mbit}")
+            self._known(source, f"nets[{k}].members", net.members)
+            for words in net.delay.faults():
+                source.fault(f"nets[{k}].delay", words)
             if net.model == "graph" and not net.edges:
-                found.append(f"nets[{k}].edges: expected at least one, a graph has none otherwise")
+                source.wrong(f"nets[{k}].edges", [], "at least one, a graph has none otherwise")
         homeless = [m for m in self.ids if not any(m in self.on_net(net) for net in self.nets)]
         if homeless and self.nets:
-            found.append(f"nets: member {homeless[0]} sits on none")
-        return found
+            source.fault("nets", f"member {homeless[0]} sits on none")
 
-    def _fault_faults(self, fault: Fault) -> list[str]:
-        found = self._time_faults(fault)
+    def _judge_fault(self, source: Source, path: str, fault: Fault) -> None:
+        def wrong(key: str, expected: str) -> None:
+            source.wrong(f"{path}.{key}", getattr(fault, key), f"{expected} ({fault.word})")
+
+        if not 0 <= fault.at_ms < 1e12:
+            wrong("at_ms", "0 or more")
+        if fault.until_ms is not None and fault.until_ms < fault.at_ms:
+            wrong("until_ms", f"at least at_ms, which is {fault.at_ms:g}")
         if isinstance(fault, LinkFault):
-            for pair in fault.pairs:
-                try:
-                    split_pair(pair)
-                except ValueError:
-                    found.append(f'pairs: expected "1>2", "1-2" or "*" for an end, got {pair!r}')
-                    return found
+            bad = [pair for pair in fault.pairs if not _is_pair(pair)]
+            if bad:
+                source.wrong(f"{path}.pairs", bad[0], f'"1>2", "1-2" or "*" for an end ({fault.word})')
+                return
             if fault.net is not None and not 0 <= fault.net < len(self.nets):
-                found.append(f"net: expected 0 to {len(self.nets) - 1}, got {fault.net}")
+                wrong("net", f"0 to {len(self.nets) - 1}")
             if fault.down_ms and not fault.up_ms:
-                found.append("up_ms: expected more than 0 beside down_ms")
+                wrong("up_ms", "more than 0 beside down_ms")
         if not (isinstance(fault, Cut) and fault.edges):
-            found += self._strangers("members", fault.named_members())
+            self._known(source, path, fault.named_members(), f" ({fault.word})")
         if isinstance(fault, Partition) and fault.shape == "gateway" and fault.member is None:
-            found.append("member: expected the gateway to cut off")
+            source.fault(f"{path}.member", "is missing: expected the gateway to cut off (partition)")
         for name in ("p", "to_bad", "to_good", "p_good", "p_bad"):
             if not 0 <= getattr(fault, name, 0.0) <= 1:
-                found.append(f"{name}: expected 0 to 1, got {getattr(fault, name)}")
+                wrong(name, "0 to 1")
         if isinstance(fault, Drift) and not -10 <= fault.percent <= 10:
-            found.append(f"percent: expected -10 to 10, got {fault.percent}")
-        if (
-            isinstance(fault, ClockJump)
-            and fault.by_ms < 0
-            and any(isinstance(f, Crash) and not f.disk for f in self.faults)
-        ):
-            found.append("a backward jump and a restart without disk exclude each other")
-        return found
+            wrong("percent", "-10 to 10")
+        forgetful = any(isinstance(other, Crash) and not other.disk for other in self.faults)
+        if isinstance(fault, ClockJump) and fault.by_ms < 0 and forgetful:
+            wrong("by_ms", "0 or more: a backward jump and a restart without disk exclude each other")
 
-    @staticmethod
-    def _time_faults(fault: Fault) -> list[str]:
-        found: list[str] = []
-        if not 0 <= fault.at_ms < 1e12:
-            found.append(f"at_ms: expected 0 or more, got {fault.at_ms}")
-        if fault.until_ms is not None and fault.until_ms < fault.at_ms:
-            found.append(f"until_ms: expected at least at_ms ({fault.at_ms}), got {fault.until_ms}")
-        return found
-
-    def _strangers(self, where: str, ids: tuple[int, ...]) -> list[str]:
-        for member in ids:
-            if not 1 <= member <= self.members:
-                return [f"{where}: expected members 1 to {self.members}, got {member}"]
-        return []
+    def _known(self, source: Source, path: str, ids: tuple[int, ...], whose: str = "") -> None:
+        strangers = [member for member in ids if not 1 <= member <= self.members]
+        if strangers:
+            source.fault(path, f"member {strangers[0]}: expected members 1 to {self.members}{whose}")
 
     # ------------------------------------------------------------------------------------------------ what it means
 
@@ -318,49 +282,9 @@ def _without_none(value: Any) -> Any:
     return value
 
 
-_SPARE = {"faults": {"fault": "loss"}, "nets": {}, "edges": {"a": 1, "b": 1}}
-
-
-def _leant_upon(fault: str) -> bool:
-    """Was something taken out that other keys are judged by?  An unknown key may have been meant for it."""
-    return re.search(r"at `\$\.(?!members|nets|heal_ms|faults)", fault) is None
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _sentence(text: str) -> str:
-    """What msgspec found, with the place first."""
-    what, _, where = text.partition(" - at `$")
-    where = where.rstrip("`").lstrip(".")
-    what = what.replace("`", "")
-    unknown = re.match(r"Object contains unknown field (\S+)", what)
-    if unknown:
-        near = difflib.get_close_matches(unknown[1], [key for key in _KEYS if key != unknown[1]], 1)
-        what = f"unknown key {unknown[1]!r}" + (f"; did you mean {near[0]}?" if near else "")
-    if "missing required field" in what:
-        what = what.replace("Object missing required field", "expected the key")
-    bad_tag = re.match(r"Invalid value '(.*)'", what)
-    if bad_tag and where.endswith(".fault"):
-        near = difflib.get_close_matches(bad_tag[1], _TAGS, 1)
-        what = f"unknown fault {bad_tag[1]!r}: expected one of {', '.join(_TAGS)}"
-        what += f"; did you mean {near[0]}?" if near else ""
-    bad_word = re.match(r"Invalid enum value (.*)", what)
-    if bad_word:
-        what = f"expected one of {', '.join(_CHOICES.get(where.rpartition('.')[2], ()))}, got {bad_word[1]}"
-    what = _lower(what)
-    return f"{where}: {what}" if where else what
-
-
-_TABLES: tuple[type[Struct], ...] = (
-    Scenario, Load, Net, Edge, Hosts, Cost, Clocks, Start, Delay, *AnyFault.__args__
-)  # fmt: skip
-_KEYS = sorted({name for table in _TABLES for name in table.__struct_fields__})
-_CHOICES = {
-    name: get_args(hint)
-    for table in _TABLES
-    for name, hint in get_type_hints(table).items()
-    if get_origin(hint) is Literal
-}
-_TAGS = sorted(str(fault.__struct_config__.tag) for fault in AnyFault.__args__)
+def _is_pair(text: str) -> bool:
+    try:
+        split_pair(text)
+    except ValueError:
+        return False
+    return True

@@ -7,8 +7,6 @@ from heapq import heappop
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from ordercast import registry
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
@@ -18,6 +16,7 @@ from ordercast.sim.lives import Lives, Maker
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Scenario
 from ordercast.sim.watch import Ended, Watch
+from ordercast.toml_input import struct_of
 from ordercast.trace.schema import Header, Kind, Level
 from ordercast.trace.trace import Trace
 from ordercast.version import __version__
@@ -194,11 +193,7 @@ def level_of(word: str) -> Level:
 
 
 def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any]) -> Any:
-    try:
-        return msgspec.convert(options, info.options)
-    except msgspec.ValidationError as why:
-        text = str(why).replace("`", "").replace(" - at $.", ", at ")
-        raise UsageError(f"options of {info.name}: {text[:1].lower()}{text[1:]}") from None
+    return struct_of(options, info.options, f"options of {info.name}")
 
 
 def frame_bytes(datagram_bytes: int, members: int) -> int:

@@ -28,10 +28,6 @@ SCALES = (0.5, 1.0, 2.0, 10.0)
 REGIMES = ("idle", "one at a time", "sparse", "bursts", "saturated", "one talker", "all talk")
 DATAGRAMS = (548, 1472, 1472, 8972, 60_000)
 WRAPS = (2**31, 2**32, 2**48)
-NUMBERS = {  # values of numeric options that lead into other branches
-    "max_messages": (1, 3), "window_size": (2, 7), "rtr_max": (1, 5), "accelerated": (1, 5), "request_lag": (1, 3),
-    "hold_after": (0, 1, 30), "first_seq": (2**31 - 9, 2**32 - 9, 2**48 - 9),
-}  # fmt: skip
 _SIZES_OF_GROUPS = {n: 6 if 3 <= n <= 8 else 2 if n == 2 else 1 for n in range(1, 17)}
 
 
@@ -224,15 +220,15 @@ class _Expansion:
         return draw.randint(1, 8) if draw.random() < 0.4 and able else 0
 
     def options(self) -> dict[str, object]:
-        """Every boolean option of the protocol, on or off; of the numbers we know some, one in four is set."""
+        """Every boolean option of the protocol, on or off; of those that say what may be drawn, one in four is set."""
         draw = self.draw("options")
-        default = self.info.options()
         chosen: dict[str, object] = {}
-        for name in self.info.options.__struct_fields__:
-            if isinstance(getattr(default, name), bool):
+        for name, values in registry.draws(self.info.options).items():
+            if isinstance(values[0], bool):
                 chosen[name] = draw.random() < 0.5
-            elif name in NUMBERS and draw.random() < 0.25:
-                chosen[name] = draw.choice(NUMBERS[name])
+            elif draw.random() < 0.25:
+                chosen[name] = draw.choice(values)
+        default = self.info.options()
         return {name: value for name, value in chosen.items() if value != getattr(default, name)}
 
     def net(self, ids: tuple[int, ...], timeout: float) -> Net:

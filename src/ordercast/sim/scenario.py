@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import random
 import re
 import tomllib
 from pathlib import Path
@@ -25,6 +26,7 @@ from ordercast.toml_input import convert, told
 from ordercast.types import Service
 
 MS = 1_000_000  # nanoseconds
+GROUP = "simulated"
 
 
 class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -304,6 +306,10 @@ class Scenario(Part, frozen=True, kw_only=True):
     @property
     def timeout_ns(self) -> int:
         return round(self.timeout_ms * MS)
+
+    def generator(self, name: str) -> random.Random:
+        """A stream of its own for each use of chance, so that a smaller scenario keeps the draws of the rest."""
+        return random.Random(f"{self.seed}/{name}")
 
     def on_net(self, net: Net) -> tuple[int, ...]:
         """Who sits on a net, sorted."""

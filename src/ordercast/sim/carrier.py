@@ -1,78 +1,59 @@
-"""Datagrams on their way: time and its queue of events, the nets, the faults on links, the wire.
+"""Datagrams on their way: the nets, the faults on links, the wire.
 
-An event is the tuple (time, number, what to call, two arguments).  A datagram is the tuple (net, source, packet, bytes,
-encoded or None, multicast).  All receivers of a multicast that hear it at the same time share one event.
+A datagram is the tuple (net, source, packet, bytes, encoded or None, multicast).  All receivers of a multicast that
+hear it at the same time share one event.
 """
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Callable
-from heapq import heapify, heappush
-from itertools import count
-from typing import Any
+from heapq import heappush
 
 from ordercast.contract import ALL, Packet, Transmit
-from ordercast.registry import ProtocolInfo
-from ordercast.sim.host import CostFunction, Host
+from ordercast.sim.host import Host
+from ordercast.sim.journal import Journal
 from ordercast.sim.links import Datagram, Filter, Remembering, wire_reason
 from ordercast.sim.network import Arrivals, Medium, media
-from ordercast.sim.scenario import Hosts, Scenario
-from ordercast.trace.recorder import Recorder
-from ordercast.trace.schema import Kind, Level
-from ordercast.trace.trace import MemorySink
+from ordercast.sim.scenario import GROUP, Scenario
+from ordercast.sim.schedule import Schedule
 from ordercast.types import Peer
 from ordercast.wire import header as wire_header
 from ordercast.wire.codec import Codec
 
-GROUP = "simulated"
 
+class Carrier:
+    """Carries what hosts transmit to those who hear it: to `arrive_all`, encoded ones to `arrive` (the driver's)."""
 
-class Traffic:
-    """Carries what hosts transmit to those who hear it."""
+    arrive_all: Callable[[tuple[Host, ...], Datagram], None]
+    arrive: Callable[[Host, Datagram], None]
 
-    hosts: list[Host]
-    host: dict[int, Host]
-    receivers: list[dict[int, tuple[Host, ...]]]  # net -> sender -> who hears its multicasts
-
-    def __init__(self, scenario: Scenario, level: Level, info: ProtocolInfo, cost: CostFunction | None) -> None:
-        self.scenario, self.level, self.info = scenario, level, info
-        self.time = 0
-        self.queue: list[tuple[int, int, Callable[[Any, Any], None], Any, Any]] = []
-        self.number = count().__next__
-        self.codec = Codec(info.packets)
+    def __init__(
+        self,
+        scenario: Scenario,
+        schedule: Schedule,
+        journal: Journal,
+        hosts: dict[int, Host],
+        codec: Codec,
+        *,
+        hears_self: bool,
+        sizes: bool,
+    ) -> None:
+        self.scenario, self.schedule, self.journal, self.hosts, self.codec = scenario, schedule, journal, hosts, codec
         self.group = wire_header.group_id(GROUP)
-        self.media = media(scenario, self.generator("network"), info.hears_self)
-        plain = not scenario.faults and cost is None and scenario.hosts == Hosts()
-        self.sizes = not plain or any(medium.needs_size for medium in self.media)
+        self.media = media(scenario, scenario.generator("network"), hears_self)
+        self.receivers = [  # net -> sender -> who hears its multicasts
+            {m: tuple(hosts[x] for x in medium.others[m]) for m in medium.members} for medium in self.media
+        ]
+        self.sizes = sizes or any(medium.needs_size for medium in self.media)
         self.filters: list[Filter] = []  # faults on links, at work now
         self.memories: list[Remembering] = []
         self.slow = scenario.wire  # datagrams take the longer way
-        self.datagrams = 0  # received
         self.transmitted = 0
-        self.drops: Counter[str] = Counter()
-        self.effects: Counter[str] = Counter()  # datagrams that a fault of this class touched
-        self.sink = MemorySink()
-        self.log = Recorder(self.sink, 0, 1, level)
-
-    def generator(self, name: str) -> random.Random:
-        """A stream of its own for each use, so that a smaller scenario keeps the draws of the rest."""
-        return random.Random(f"{self.scenario.seed}/{name}")
-
-    def later(self, time: int, call: Callable[[Any, Any], None], a: Any, b: Any) -> None:
-        """Call it at this time, after what is in the queue for the same time already."""
-        heappush(self.queue, (time, self.number(), call, a, b))
-
-    def arrive_all(self, hosts: tuple[Host, ...], datagram: Datagram) -> None:
-        raise NotImplementedError
-
-    def arrive(self, host: Host, datagram: Datagram) -> None:
-        raise NotImplementedError
+        self._queue, self._number = schedule.queue, schedule.number
 
     # ---------------------------------------------------------------------------------------------------- transmitting
 
-    def _transmit(self, host: Host, action: Transmit) -> None:
+    def transmit(self, host: Host, action: Transmit) -> None:
         net, to, packet = action.net, action.to, action.packet
         medium = self.media[net]
         size = self.codec.size(packet) + wire_header.HEADER_BYTES if self.sizes else 0
@@ -85,24 +66,24 @@ class Traffic:
         if to == ALL:
             datagram = (net, host.peer, packet, size, None, True)
             if medium.together:
-                at = medium.at(self.time, host.id, size)
-                heappush(self.queue, (at, self.number(), self.arrive_all, self.receivers[net][host.id], datagram))
+                at = medium.at(self.schedule.time, host.id, size)
+                heappush(self._queue, (at, self._number(), self.arrive_all, self.receivers[net][host.id], datagram))
                 return
             receivers = medium.others[host.id]
         else:
             datagram = (net, host.peer, packet, size, None, False)
             receivers = (to,) if to in medium.others[host.id] else ()
         for member, at in self._reach(medium, host.id, receivers, packet, size):
-            heappush(self.queue, (at, self.number(), self.arrive_all, (self.host[member],), datagram))
+            heappush(self._queue, (at, self._number(), self.arrive_all, (self.hosts[member],), datagram))
 
     def _reach(self, medium: Medium, source: int, to: tuple[int, ...], packet: Packet, size: int) -> Arrivals:
         """Who hears it when; a graph with cut edges leaves some out."""
-        arrivals = medium.reach(self.time, source, to, size)
+        arrivals = medium.reach(self.schedule.time, source, to, size)
         if len(arrivals) < len(to):
             reached = [member for member, _ in arrivals]
             for member in to:
                 if member not in reached:
-                    self.lost(source, member, packet, "cut")
+                    self.journal.lost(source, member, packet, "cut")
         return arrivals
 
     def _transmit_slowly(self, host: Host, action: Transmit, size: int) -> None:
@@ -134,11 +115,34 @@ class Traffic:
             self.arrive_at(when, to, copy)
 
     def arrive_at(self, time: int, to: int, datagram: Datagram) -> None:
-        host = self.host[to]
+        host = self.hosts[to]
         if datagram[4] is not None:
-            self.later(time, self.arrive, host, datagram)
+            self.schedule.later(time, self.arrive, host, datagram)
         else:
-            self.later(time, self.arrive_all, (host,), datagram)
+            self.schedule.later(time, self.arrive_all, (host,), datagram)
+
+    # ------------------------------------------------------------------------------------------------- faults on links
+
+    def switch_on(self, filter: Filter) -> None:
+        self.filters.append(filter)
+        self.slow = True
+
+    def switch_off(self, filter: Filter) -> None:
+        if filter in self.filters:
+            self.filters.remove(filter)
+        self._weigh()
+        filter.release()
+
+    def remember(self, memory: Remembering) -> None:
+        self.memories.append(memory)
+        self.slow = True
+
+    def forget(self, memory: Remembering) -> None:
+        self.memories.remove(memory)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        self.slow = self.scenario.wire or bool(self.filters) or bool(self.memories)
 
     @property
     def delay_ns(self) -> int:
@@ -147,12 +151,9 @@ class Traffic:
 
     def lose_stragglers(self) -> None:
         """What faults have put off beyond the usual delay is lost: from now on every datagram comes in time."""
-        limit, arrivals = self.time + self.delay_ns, (self.arrive_all, self.arrive)
-        kept = [event for event in self.queue if event[0] <= limit or event[2] not in arrivals]
-        if len(kept) < len(self.queue):
-            self.drops["straggler"] += len(self.queue) - len(kept)
-            self.queue[:] = kept
-            heapify(self.queue)
+        gone = self.schedule.forget(self.schedule.time + self.delay_ns, self.arrive_all, self.arrive)
+        if gone:
+            self.journal.drops["straggler"] += gone
 
     # ------------------------------------------------------------------------------------------------------------ wire
 
@@ -166,22 +167,3 @@ class Traffic:
 
     def judge_bytes(self, data: bytes) -> str:
         return wire_reason(data, self.group, self.codec.decode)
-
-    # --------------------------------------------------------------------------------------------------- what was lost
-
-    def lost(self, source: int, to: int, packet: Packet, reason: str) -> None:
-        """Lost on its way: the simulator's own row."""
-        self.drops[reason] += 1
-        if self.level >= Level.FULL:
-            kind = type(packet).__name__
-            self.log.event(self.time, self.time, Kind.DROP, sender=source, reason=reason, to=to, packet=kind)
-
-    def refused(self, source: int, to: int, packet: Packet, reason: str) -> None:
-        """Refused by its receiver: that member's row."""
-        self.drops[reason] += 1
-        host = self.host[to]
-        if host.up:
-            host.recorder.event(
-                self.time, host.clock.now(self.time), Kind.DROP, reason=reason, source=source,
-                packet=type(packet).__name__,
-            )  # fmt: skip

@@ -39,6 +39,7 @@ class Carrier:
         sizes: bool,
     ) -> None:
         self.scenario, self.schedule, self.journal, self.hosts, self.codec = scenario, schedule, journal, hosts, codec
+        self.hears_self = hears_self
         self.group = wire_header.group_id(GROUP)
         self.media = media(scenario, scenario.generator("network"), hears_self)
         self.receivers = [  # net -> sender -> who hears its multicasts
@@ -160,10 +161,6 @@ class Carrier:
     def encode(self, peer: Peer, packet: Packet) -> bytes:
         head = wire_header.pack(self.group, peer.id, peer.incarnation, self.transmitted)
         return head + self.codec.encode(packet)
-
-    def decode(self, data: bytes) -> tuple[Peer, Packet]:
-        head = wire_header.unpack(data, self.group)
-        return Peer(head.sender, head.incarnation), self.codec.decode(memoryview(data)[wire_header.HEADER_BYTES :])
 
     def judge_bytes(self, data: bytes) -> str:
         return wire_reason(data, self.group, self.codec.decode)

@@ -18,6 +18,7 @@ from ordercast.contract import (
     Left,
     Note,
     Originate,
+    Packet,
     Receive,
     Refuse,
     Room,
@@ -27,6 +28,7 @@ from ordercast.contract import (
     Up,
     ViewChange,
 )
+from ordercast.drivers.incoming import Bytes
 from ordercast.errors import WireError
 from ordercast.sim.application import Application
 from ordercast.sim.carrier import Carrier
@@ -35,13 +37,14 @@ from ordercast.sim.inputs import Item, as_input, ask
 from ordercast.sim.intake import Intake
 from ordercast.sim.links import Datagram
 from ordercast.sim.timers import Timers
-from ordercast.types import ViewKind
+from ordercast.types import Peer, ViewKind
 from ordercast.wire import header as wire_header
 
 
 class Driver:
     """Drives every member's stack by the contract."""
 
+    _reading: Datagram  # of the longer way
     left: Callable[[Host], None]  # told when a member left in good order
 
     def __init__(self, carrier: Carrier) -> None:
@@ -63,7 +66,7 @@ class Driver:
         net, peer, packet, _, _, _ = datagram
         perform = self.perform
         for host in hosts:
-            if host.plain:
+            if host.plain and host.known.get(peer.id) is peer:
                 self.datagrams += 1
                 now = time + host.offset
                 actions = host.receive(now, net, peer, packet, 0)
@@ -85,6 +88,29 @@ class Driver:
             self.intake.take(host, datagram)
         else:
             self._nobody(host, datagram)
+
+    def _receive(self, host: Host, datagram: Datagram, drops: int) -> None:
+        """A datagram was read from the buffer; it may be refused, or part of a train."""
+        net, peer, packet, _, data, _ = datagram
+        incoming = host.incoming
+        assert incoming is not None
+        self._reading = datagram
+        if data is None:
+            incoming.decoded(net, peer, packet, drops)
+        else:
+            incoming.one(net, memoryview(data), drops)
+
+    def received(self, host: Host, now: int, net: int, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
+        """A packet of the longer way."""
+        self.datagrams += 1
+        actions = self._ask(host, now, ("receive", net, peer, packet, drops))
+        if actions:
+            self.perform(host, actions)
+
+    def refused(self, host: Host, now: int, why: WireError) -> None:
+        """What is wrong with the datagram that was just read."""
+        _, peer, packet, _, _, _ = self._reading
+        self.journal.refused(host, why.reason, source=peer.id, packet=type(packet).__name__)
 
     def _nobody(self, host: Host, datagram: Datagram) -> None:
         """The host answers that no process is there; a multicast is never answered."""
@@ -121,13 +147,11 @@ class Driver:
     def _carry_out(self, host: Host, item: Item) -> None:
         """Tell the core, do what it says."""
         now = host.clock.now(self.schedule.time)
-        what, application = item[0], None
+        what, told, application = item[0], item, None
         if what == "receive":
-            told = self._decoded(host, item)
-            if told is None:
-                return
-            self.datagrams += 1
-        elif what == "timer":
+            self._receive(host, item[1], item[2])
+            return
+        if what == "timer":
             due = self.timers.due(host, now, item[1], item[2])
             if due is None:
                 return
@@ -135,9 +159,7 @@ class Driver:
         elif what == "submit":
             application = item[1]
             told = ("submit", application.submission())
-        else:
-            told = item
-        self.inputs += what not in ("receive", "drained")
+        self.inputs += what != "drained"
         actions = self._ask(host, now, told)
         if what == "regroup" and actions and type(actions[0]) is Refuse:
             return  # it is leaving: nobody waits for the answer
@@ -157,18 +179,6 @@ class Driver:
         finally:
             host.recorder.input(as_input(now, item, self.carrier.codec), actions)
         return actions
-
-    def _decoded(self, host: Host, item: Item) -> Item | None:
-        """A datagram as the core gets it; None for one that is refused."""
-        _, datagram, drops = item
-        net, peer, packet, _, data, _ = datagram
-        if data is not None:
-            try:
-                peer, packet = self.carrier.decode(data)
-            except WireError as why:
-                self.journal.refused(host, why.reason, source=peer.id, packet=type(packet).__name__)
-                return None
-        return "receive", net, peer, packet, drops
 
     # --------------------------------------------------------------------------------------------------------- actions
 

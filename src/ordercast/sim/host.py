@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ordercast.drivers.incoming import Incoming
 from ordercast.sim.scenario import Cost, Hosts
 from ordercast.stack import Stack
 from ordercast.types import Peer
@@ -163,11 +164,12 @@ class Host:
     """State of one member's host and process, as the world keeps it."""
 
     __slots__ = (
-        "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "clock",
-        "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation", "last",
-        "late", "left", "lives", "nets", "offset", "own", "paused", "peer", "plain", "read", "read_nets", "receive",
-        "recorded", "recorder", "simple", "stack", "suspended", "timeouts", "timers", "transmitted",
-        "transmitted_bytes", "traps", "up", "view", "views", "wall_ns",
+        "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy",
+        "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id",
+        "incarnation", "incoming", "known", "last", "late", "left", "lives", "nets", "offset", "own", "paused",
+        "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack", "suspended",
+        "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views",
+        "wall_ns",
     )  # fmt: skip
 
     def __init__(
@@ -217,6 +219,7 @@ class Host:
             and not self.buffer
             and not self.late
             and not self.drops
+            and not self.untold
             and not self.recorded
         )
         self.offset = clock.base - clock.anchor
@@ -228,7 +231,10 @@ class Host:
         self.drained: Any = None
         self.buffer: deque[Any] = deque()
         self.buffer_bytes = 0
-        self.drops = 0  # datagrams lost before the next one read
+        self.drops: dict[int, int] = {}  # by net: datagrams lost since the last one that found room
+        self.incoming: Incoming | None = None
+        self.known: dict[int, Peer] = {}  # lives of others that it has heard of
+        self.untold: dict[int, int] = {}  # by net: datagrams lost, of which the core has not heard
         self.late: deque[Any] = deque()  # inputs that wait for the packets before them
         self.read = 0  # datagrams since the last drained
         self.read_nets: list[int] = []

@@ -23,15 +23,14 @@ class Intake:
 
     def take(self, host: Host, datagram: Datagram) -> None:
         """A datagram is at a host: into its buffer, if there is room."""
-        size = datagram[3]
+        net, size = datagram[0], datagram[3]
         over = host.buffer_packets_max and len(host.buffer) >= host.buffer_packets_max
         host.plain = False
         if host.buffer and (over or host.buffer_bytes + size > host.buffer_bytes_max):
-            host.drops += 1
+            host.drops[net] = host.drops.get(net, 0) + 1
             self.journal.refused(host, "buffer", source=datagram[1].id, packet=type(datagram[2]).__name__)
             return
-        host.buffer.append((datagram, host.drops))
-        host.drops = 0
+        host.buffer.append((datagram, host.drops.pop(net, 0)))
         host.buffer_bytes += size
         if not host.busy and not host.paused:
             self.work(host)

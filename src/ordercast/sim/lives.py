@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ordercast.contract import Action, Layer, Setup
+from ordercast.drivers.admission import Admission
+from ordercast.drivers.incoming import Incoming
 from ordercast.errors import UsageError
 from ordercast.sim.driver import Driver
 from ordercast.sim.host import Host
@@ -13,7 +16,7 @@ from ordercast.sim.scenario import GROUP, MS, Scenario
 from ordercast.stack import Stack
 from ordercast.trace.record import started
 from ordercast.trace.schema import Kind
-from ordercast.types import Identity, Peer
+from ordercast.types import Identity
 
 Maker = Callable[[Setup], Stack]
 
@@ -36,8 +39,8 @@ class Lives:
         if scenario.groups and type(stack.top.layer).regroup is Layer.regroup:
             raise UsageError(f"groups: {scenario.protocol} has no process groups")
         host.receive, host.drained = stack.receive, stack.drained
-        host.peer = Peer(host.id, host.incarnation)
         host.up = True
+        self._admit(host, identity)
         self.journal.life(host, Kind.START, ring_seq=identity.ring_seq)
         host.refresh()
         stored, damaged = host.disk.load()
@@ -53,6 +56,16 @@ class Lives:
         room = host.consumer[0] if host.consumer is not None else scenario.hosts.room_frames
         if host.up and room:
             self.driver.give(host, ("room", room))
+
+    def _admit(self, host: Host, identity: Identity) -> None:
+        """A new life knows nobody."""
+        driver = self.driver
+        admission = Admission(identity, driver.carrier.hears_self)
+        host.incoming = Incoming(
+            driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
+            partial(driver.received, host), partial(driver.refused, host),
+        )  # fmt: skip
+        host.peer, host.known, host.untold = admission.me, admission.newest, host.incoming.untold
 
     def _setup(self, host: Host) -> Setup:
         scenario, identity = self.scenario, self._identity(host)

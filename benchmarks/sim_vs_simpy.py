@@ -36,13 +36,13 @@ def arrivals(scenario: Scenario) -> list[tuple[int, int]]:
     """(time, member) of every datagram the run receives."""
     world = World(scenario, level="off")
     out: list[tuple[int, int]] = []
-    receive = world.arrive_all
+    receive = world.carrier.arrive_all
 
     def listen(hosts: tuple[Any, ...], datagram: Any) -> None:
-        out.extend((world.time, host.id) for host in hosts)
+        out.extend((world.schedule.time, host.id) for host in hosts)
         receive(hosts, datagram)
 
-    world.arrive_all = listen  # type: ignore[method-assign]
+    world.carrier.arrive_all = listen
     outcome = world.run()
     assert len(out) == outcome.datagrams
     return out

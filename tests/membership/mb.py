@@ -84,9 +84,8 @@ class Run:
         world = World(self.scenario, maker=maker or stack, level="full" if heal is not None else "deliver")
         if false_hint is not None:  # the first is told that the second's port is closed, which is not true
             told, about = false_hint
-            world.later(
-                self.ns(0.0), lambda host, _: world.give(host, ("unreachable", 0, about)), world.host[told], None
-            )
+            hint = ("unreachable", 0, about)
+            world.schedule.later(self.ns(0.0), world.driver.give, world.hosts[told], hint)
         self.outcome = world.run()
         self.end_ns = round(end_ms * MS)
 

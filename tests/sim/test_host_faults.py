@@ -16,6 +16,7 @@ from ordercast.sim.faults import (
     Slow,
     SmallBuffer,
     Storm,
+    Version,
 )
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Hosts, Load, Net, Scenario, Start
@@ -274,6 +275,14 @@ def test_small_receive_buffer_drops_and_says_so():
     assert len(lost) > 20
     told = sum(r.detail["drops"] for r in notes(outcome, "got", 2))
     assert told == len(lost) == outcome.drops["buffer"]
+
+
+def test_losses_before_datagrams_that_are_refused_are_told_with_the_next_that_is_not():
+    outcome = tiny(
+        SmallBuffer(member=2, packets=1), Pause(member=2, at_ms=50, for_ms=40), Version(pairs=("1>2",), version=9)
+    )
+    told = sum(r.detail["drops"] for r in notes(outcome, "got", 2))
+    assert outcome.drops["version"] > 50 and told == outcome.drops["buffer"] > 20
 
 
 def test_buffer_in_bytes():

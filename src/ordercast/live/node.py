@@ -16,8 +16,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from msgspec.structs import asdict
-
 from ordercast.contract import (
     ALL,
     Accepted,
@@ -33,25 +31,25 @@ from ordercast.contract import (
     Up,
     ViewChange,
 )
+from ordercast.drivers.admission import Admission
+from ordercast.drivers.incoming import Bytes, Incoming
 from ordercast.errors import WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
+from ordercast.live import report
 from ordercast.live.alarm import Alarm
-from ordercast.live.incoming import Bytes, Incoming
-from ordercast.live.lives import Lives
 from ordercast.live.outgoing import Outgoing
+from ordercast.live.room import Room
 from ordercast.live.sockets import NetAddresses, NetSockets, One, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
 from ordercast.trace.recorder import Recorder
-from ordercast.trace.schema import DatagramCounts, Kind, Level
+from ordercast.trace.schema import Kind, Level
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
 from ordercast.wire.codec import Codec
 
 REFUSED_NS = 10_000_000  # least time between two reports of one dead port
-UNREAD_FRAMES_MAX = 1_024  # delivery space of an application that has read everything
-UNREAD_BYTES_MAX = 64 * 2**20
 
 Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
@@ -83,24 +81,20 @@ class Node:
         self.view: View | None = None
         self.running = False
         self.started_ns = 0
-        self._lives = Lives(identity, info.hears_self)
-        self.incoming = Incoming(self.codec, self._lives, 2 * len(identity.members), self._receive, self._dropped)
-        self._outgoing = Outgoing(self._lives.prefix, datagram_bytes)
-        self._timers: dict[str, Nanoseconds] = {}
+        admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
+        self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
+        self._outgoing = Outgoing(admission.prefix, datagram_bytes)
+        self.timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
         self._handing_over = False
         self.own_turn = False  # what goes up goes up from a callback of ours: no task of the application is running
-        self._unread_frames = self._unread_bytes = 0
         self.frame_bytes = frame_bytes
-        self._room_step = max(1, min(UNREAD_FRAMES_MAX, UNREAD_BYTES_MAX // frame_bytes) // 8)
-        self._room_step_bytes = (self._room_step - 1) * frame_bytes
-        self._room_told = -UNREAD_FRAMES_MAX  # free frames last told to the stack
-        self._all_told = False  # that was all there is
+        self.room = Room(frame_bytes)
         self.nets: dict[NetId, NetSockets] = {}
         try:
             for number, plan in plans.items():
-                self.nets[number] = NetSockets(plan, self._lives.prefix, partial(self._unreachable, number))
+                self.nets[number] = NetSockets(plan, admission.prefix, partial(self._unreachable, number))
         except BaseException:
             for net in self.nets.values():
                 net.close()
@@ -171,27 +165,20 @@ class Node:
 
     def consumed(self, frames: int, size: int) -> None:
         """The application has read this much of what it was handed."""
-        self._unread_frames -= frames
-        self._unread_bytes -= size
+        self.room.frames -= frames
+        self.room.bytes -= size
         self._tell_room()
 
     @property
     def unread(self) -> tuple[int, int]:
         """Frames and bytes that wait for the application."""
-        return self._unread_frames, self._unread_bytes
+        return self.room.frames, self.room.bytes
 
     def _tell_room(self) -> None:
-        """Tell the stack how much delivery space is free, when that changed by an eighth, or to or from nothing."""
-        if self._all_told and self._unread_frames < self._room_step and self._unread_bytes < self._room_step_bytes:
-            return
-        by_bytes = (UNREAD_BYTES_MAX - self._unread_bytes) // self.frame_bytes
-        free = max(0, min(UNREAD_FRAMES_MAX - self._unread_frames, by_bytes))
-        told = self._room_told
-        if abs(free - told) >= self._room_step or (free == 0) != (told == 0):
-            self._room_told = free
-            self._all_told = self._unread_bytes == self._unread_frames == 0
-            if self.running:
-                self._input(record.RoomGiven, self.stack.room, free)
+        """Tell the stack how much delivery space is free, when that is news."""
+        free = self.room.news()
+        if free is not None and self.running:
+            self._input(record.RoomGiven, self.stack.room, free)
 
     def _hand_over(self, own_turn: bool = False) -> None:
         """Give the application what went up.  It may submit from inside; what that causes follows."""
@@ -287,7 +274,7 @@ class Node:
     def _alarmed(self) -> None:
         """Queued packets first, then the timers that are (still) due, the earliest first."""
         self._read_all()
-        timers = self._timers
+        timers = self.timers
         now = _clock()
         while self.running and timers:
             name = min(timers, key=timers.__getitem__)
@@ -328,13 +315,13 @@ class Node:
             elif kind is SetTimer:
                 self._set_timer(action.name, action.at)  # type: ignore[attr-defined]
             elif kind is CancelTimer:
-                self._timers.pop(action.name, None)  # type: ignore[attr-defined]
+                self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
         outgoing.flush()
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
-        timers, alarm = self._timers, self._alarm
+        timers, alarm = self.timers, self._alarm
         later = timers.get(name) == alarm.at
         timers[name] = at
         if later:
@@ -346,8 +333,8 @@ class Node:
         kind = type(event)
         if kind is Delivered:
             size = len(event.batch.data)  # type: ignore[attr-defined]
-            self._unread_frames += 1
-            self._unread_bytes += size
+            self.room.frames += 1
+            self.room.bytes += size
             self.delivered_bytes += size
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
@@ -361,61 +348,12 @@ class Node:
         self.recorder, self._logs = None, False
         if recorder is None:
             return
-        sent = [net.sent for net in self.nets.values()]
-        traffic = DatagramCounts(
-            transmitted=sum(counts["datagrams"] for counts in sent),
-            transmitted_bytes=sum(counts["bytes"] for counts in sent),
-            received=self.incoming.datagrams,
-            received_bytes=self.incoming.bytes,
-            delivered_bytes=self.delivered_bytes,
-        )
-        waits = {name: layer["waits"] for name, layer in self.stack.status().items() if layer.get("waits")}
-        recorder.event(
-            now,
-            now,
-            Kind.END,
-            queues=self.stack.queues(),
-            waits=waits,
-            drops=dict(self.incoming.drops),
-            traffic=asdict(traffic),
-        )
+        recorder.event(now, now, Kind.END, **report.last_row(self))
         recorder.close()
 
     def status(self) -> dict[str, Any]:
         """Everything a person asks of a running member, in plain words where words help."""
-        now, view = _clock(), self.view
-        layers = self.stack.status()
-        return {
-            "member": self.identity.me,
-            "incarnation": self.identity.incarnation,
-            "group": self.identity.group,
-            "protocol": self.info.name,
-            "uptime_ms": (now - self.started_ns) // 1_000_000,
-            "view": None
-            if view is None
-            else {
-                "id": str(view.id),
-                "kind": view.kind.name.lower(),
-                "members": list(view.members),
-                "cause": str(view.cause),
-                "primary": view.primary,
-            },
-            "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(self._timers.items())},
-            "queues": {
-                "unread_frames": self._unread_frames,
-                "unread_bytes": self._unread_bytes,
-                **self.stack.queues(),
-            },
-            "datagrams": {
-                "received": self.incoming.datagrams,
-                "sent": sum(net.sent["datagrams"] for net in self.nets.values()),
-                "lost_here": sum(net.lost for net in self.nets.values()),
-                "trains_lost": self.incoming.station.lost,
-            },
-            "drops": dict(sorted(self.incoming.drops.items())),
-            "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
-            "layers": layers,
-        }
+        return report.status(self, _clock())
 
 
 def _submitted(now: Nanoseconds, submission: Submission) -> record.Submitted:

@@ -11,10 +11,11 @@ import struct
 from msgspec import msgpack
 
 from ordercast.contract import Packet
+from ordercast.drivers.trains import couple
 from ordercast.live.sockets import JOINED_BYTES_MAX, NetSockets
 from ordercast.types import MemberId
 from ordercast.wire.header import HEADER_BYTES
-from ordercast.wire.train import CAR_BYTES, TRAIN_BYTES_MAX, cut
+from ordercast.wire.train import TRAIN_BYTES_MAX
 
 _counter = struct.Struct("<Q")
 _encode_into = msgpack.Encoder().encode_into
@@ -78,12 +79,8 @@ class Outgoing:
 
     def _couple(self, start: int) -> int:
         """Turn the one datagram at `start` into a train."""
-        out, first = self._out, self._count
-        bodies = cut(bytes(out[start + HEADER_BYTES :]), self._datagram_bytes - HEADER_BYTES - CAR_BYTES)
-        del out[start:]
-        for k, body in enumerate(bodies):
-            out += self._prefix
-            out += _counter.pack(first + k)
-            out += body
-        self._count = first + len(bodies) - 1
+        out = self._out
+        datagrams = couple(self._prefix, self._count, out[start + HEADER_BYTES :], self._datagram_bytes)
+        out[start:] = b"".join(datagrams)
+        self._count += len(datagrams) - 1
         return self._datagram_bytes

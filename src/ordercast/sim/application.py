@@ -9,24 +9,31 @@ from ordercast.workload.payload import payload
 from ordercast.workload.sources import ANSWERING, Submissions
 
 if TYPE_CHECKING:
+    from ordercast.sim.driver import Driver
     from ordercast.sim.host import Host
-    from ordercast.sim.world import World
+    from ordercast.sim.scenario import Scenario
+    from ordercast.sim.schedule import Schedule
 
 
 class Turns:
     """One message at a time: whose turn it is."""
 
-    def __init__(self, talkers: tuple[int, ...]) -> None:
-        self.talkers = talkers
+    def __init__(self, schedule: Schedule, talkers: list[Host]) -> None:
+        self.schedule, self.talkers = schedule, talkers
         self.at = 0
 
     @property
-    def current(self) -> int:
+    def current(self) -> Host:
         return self.talkers[self.at]
 
-    def advance(self) -> int:
-        self.at = (self.at + 1) % len(self.talkers)
-        return self.current
+    def pass_on(self) -> None:
+        """To the next who has something to say."""
+        for _ in self.talkers:
+            self.at = (self.at + 1) % len(self.talkers)
+            application = self.current.application
+            if not application.idle:
+                self.schedule.later(self.schedule.time, lambda a, b: a.pump(), application, None)
+                return
 
 
 class Application:
@@ -34,20 +41,20 @@ class Application:
 
     def __init__(
         self,
-        world: World,
+        scenario: Scenario,
+        driver: Driver,
         host: Host,
         source: Submissions,
-        regime: str,
-        window: int,
+        service: Service,
         turns: Turns | None,
         groups: tuple[str, ...],
     ) -> None:
-        self.world, self.host, self.source = world, host, source
+        self.driver, self.schedule, self.host, self.source = driver, driver.schedule, host, source
         self.groups = groups  # process groups it is in, and submits to; none: everything goes to everybody
-        self.draw = world.generator(f"groups/{host.id}")
-        self.answering = regime in ANSWERING  # deliveries bring on the next submission
-        self.window, self.turns = window, turns
-        self.service = world.service
+        self.draw = scenario.generator(f"groups/{host.id}")
+        self.answering = scenario.load.regime in ANSWERING  # deliveries bring on the next submission
+        self.window, self.turns, self.service = scenario.load.window, turns, service
+        self.retry_ns = scenario.timeout_ns // 4
         self.next: tuple[int, int, int] | None = None
         self.extra: list[tuple[int, int]] = []  # bursts of a fault: (messages, bytes) ahead of the source
         self.done = False
@@ -74,26 +81,26 @@ class Application:
             self.pumping = False
 
     def _pump(self) -> None:
-        world, host = self.world, self.host
+        host = self.host
         while host.up and self.joined and not self.asked and not self.blocked and not host.left:
             if self.extra:
                 self.asked = True
-                world.submit(host, self)
+                self.driver.submit(host, self)
                 continue
             if self.next is None:
                 self.next = next(self.source, None)
                 if self.next is None:
                     self.done = True
                     return
-            if self.next[0] > world.time:
+            if self.next[0] > self.schedule.time:
                 if not self.woken:
                     self.woken = True
-                    world.later(self.next[0], self._wake, host.incarnation, 0)
+                    self.schedule.later(self.next[0], self._wake, host.incarnation, 0)
                 return
             if not self._may():
                 return
             self.asked = True
-            world.submit(host, self)
+            self.driver.submit(host, self)
 
     def _wake(self, incarnation: int, _: int) -> None:
         if incarnation == self.host.incarnation:
@@ -105,7 +112,7 @@ class Application:
         host, count = self.host, self.next[1]
         outstanding = host.counter - host.own
         if self.turns is not None:
-            return self.turns.current == host.id and outstanding == 0
+            return self.turns.current is host and outstanding == 0
         return not self.answering or outstanding == 0 or outstanding + count <= self.window
 
     def submission(self) -> Submission:
@@ -135,12 +142,12 @@ class Application:
         if group not in self.groups:
             self.groups = (*self.groups, group)
             if self.host.up and self.joined:
-                self.world.give(self.host, ("regroup", group, True))
+                self.driver.give(self.host, ("regroup", group, True))
 
     def join(self) -> None:
         """The first view of a life: join the process groups, then submit."""
         for group in self.groups:
-            self.world.give(self.host, ("regroup", group, True))
+            self.driver.give(self.host, ("regroup", group, True))
         self.joined = True
         self.pump()
 
@@ -162,7 +169,7 @@ class Application:
             self.blocked = self.closed = True  # for the rest of this life
         else:
             self.blocked = True
-            self.world.later(self.world.time + self.world.timeout_ns // 4, self._retry, self.host.incarnation, 0)
+            self.schedule.later(self.schedule.time + self.retry_ns, self._retry, self.host.incarnation, 0)
 
     def queues(self) -> dict[str, int]:
         """What still waits here because the core had no room for it."""
@@ -179,10 +186,15 @@ class Application:
     def own_delivered(self) -> None:
         """An own message came back: the next one may go."""
         if self.turns is not None:
-            if self.turns.current == self.host.id and self.host.own >= self.host.counter:
-                self.world.next_turn()
+            if self.turns.current is self.host and self.host.own >= self.host.counter:
+                self.turns.pass_on()
         else:
             self.pump()
+
+    def absent(self) -> None:
+        """Its process crashed: nobody waits for its turn."""
+        if self.turns is not None and self.turns.current is self.host:
+            self.turns.pass_on()
 
     @property
     def idle(self) -> bool:

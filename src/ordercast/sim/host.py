@@ -5,11 +5,16 @@ from __future__ import annotations
 import zlib
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ordercast.drivers.incoming import Incoming
 from ordercast.sim.scenario import Cost, Hosts
 from ordercast.stack import Stack
 from ordercast.types import Peer
+
+if TYPE_CHECKING:
+    from ordercast.sim.application import Application
+    from ordercast.sim.traps import Trap
 
 MILLION = 1_000_000
 CostFunction = Callable[[str, int, int, int], tuple[int, int]]
@@ -159,15 +164,25 @@ class Host:
     """State of one member's host and process, as the world keeps it."""
 
     __slots__ = (
-        "accepted", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "clock", "consumer",
-        "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation", "last",
-        "late", "left", "lives", "nets", "offset", "own", "paused", "peer", "plain", "read", "read_nets", "receive",
-        "recorder", "simple", "stack", "suspended", "timeouts", "timers", "transmitted",
-        "transmitted_bytes", "traps", "up", "view", "views", "wall_ns",
+        "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy",
+        "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id",
+        "incarnation", "incoming", "known", "last", "late", "left", "lives", "nets", "offset", "own", "paused",
+        "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack", "suspended",
+        "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views",
+        "wall_ns",
     )  # fmt: skip
 
-    def __init__(self, id: int, nets: tuple[int, ...], clock: Clock, disk: Disk, cost: CostFunction | None) -> None:
+    def __init__(
+        self,
+        id: int,
+        nets: tuple[int, ...],
+        clock: Clock,
+        disk: Disk,
+        cost: CostFunction | None = None,
+        recorded: bool = False,
+    ) -> None:
         self.id, self.nets, self.clock, self.disk, self.cost = id, nets, clock, disk, cost
+        self.recorded = recorded  # every input is kept
         self.wall_ns = 0  # how far the wall clock jumped
         self.timeouts = 1.0  # its process uses so many times the timeout of the others
         self.buffer_packets_max = 0
@@ -184,12 +199,30 @@ class Host:
         self.offset = 0
         self.peer = Peer(id, 0)
         self.recorder: Any = None
+        self.application: Application
         self.forget()
 
     @property
     def delivered_all(self) -> int:
         """Messages delivered, over all lives."""
         return self.earlier + self.delivered
+
+    def refresh(self) -> None:
+        """Whether it may be called straight from the queue; and the constant part of its clock."""
+        clock = self.clock
+        self.simple = self.cost is None and clock.ppm == 0 and not self.traps and self.consumer is None
+        self.plain = (
+            self.simple
+            and self.up
+            and not self.paused
+            and not self.busy
+            and not self.buffer
+            and not self.late
+            and not self.drops
+            and not self.untold
+            and not self.recorded
+        )
+        self.offset = clock.base - clock.anchor
 
     def forget(self) -> None:
         """All that a process holds in memory."""
@@ -198,13 +231,16 @@ class Host:
         self.drained: Any = None
         self.buffer: deque[Any] = deque()
         self.buffer_bytes = 0
-        self.drops = 0  # datagrams lost before the next one read
+        self.drops: dict[int, int] = {}  # by net: datagrams lost since the last one that found room
+        self.incoming: Incoming | None = None
+        self.known: dict[int, Peer] = {}  # lives of others that it has heard of
+        self.untold: dict[int, int] = {}  # by net: datagrams lost, of which the core has not heard
         self.late: deque[Any] = deque()  # inputs that wait for the packets before them
         self.read = 0  # datagrams since the last drained
         self.read_nets: list[int] = []
         self.timers: dict[str, list[int]] = {}
         self.suspended: list[Any] = []  # actions a pause in mid-handler held back
-        self.traps: list[Any] = []  # crashes and pauses that wait for their moment
+        self.traps: list[Trap] = []  # crashes and pauses that wait for their moment
         self.transmitted = self.transmitted_bytes = 0  # datagrams of this life; bytes where sizes matter
         self.counter = 0  # last message submitted
         self.accepted = 0

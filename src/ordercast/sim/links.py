@@ -17,7 +17,7 @@ from ordercast.types import Peer
 from ordercast.wire import header as wire_header
 
 if TYPE_CHECKING:
-    from ordercast.sim.world import World
+    from ordercast.sim.carrier import Carrier
 
 Datagram = tuple[int, Any, Any, int, "bytes | None", bool]
 Copies = list[tuple[int, Datagram]]
@@ -52,9 +52,9 @@ def expand_pairs(pairs: tuple[str, ...], ids: tuple[int, ...]) -> frozenset[tupl
 class Filter:
     """Base: what it acts on, how often it did."""
 
-    def __init__(self, fault: f.LinkFault, world: World, generator: random.Random) -> None:
-        self.fault, self.world, self.random = fault, world, generator
-        self.pairs = expand_pairs(fault.pairs, world.scenario.ids)
+    def __init__(self, fault: f.LinkFault, carrier: Carrier, generator: random.Random) -> None:
+        self.fault, self.carrier, self.random = fault, carrier, generator
+        self.pairs = expand_pairs(fault.pairs, carrier.scenario.ids)
         self.packets = frozenset(fault.packets)
         self.hits = 0
 
@@ -81,11 +81,11 @@ class Filter:
 
     def hit(self) -> None:
         self.hits += 1
-        self.world.effects[self.fault.word] += 1
+        self.carrier.journal.effects[self.fault.word] += 1
 
     def lose(self, source: int, to: int, datagram: Datagram, reason: str) -> None:
         self.hit()
-        self.world.lost(source, to, datagram[2], reason)
+        self.carrier.journal.lost(source, to, datagram[2], reason)
 
 
 class Chance(Filter):
@@ -104,8 +104,8 @@ class Chance(Filter):
 
 
 class Losing(Chance):
-    def __init__(self, fault: f.Loss, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Loss, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p = fault.p
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -115,8 +115,8 @@ class Losing(Chance):
 class BurstLosing(Filter):
     """Gilbert-Elliott, one state per ordered pair."""
 
-    def __init__(self, fault: f.BurstLoss, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.BurstLoss, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.law = fault
         self.bad: dict[tuple[int, int], bool] = {}
 
@@ -134,8 +134,8 @@ class BurstLosing(Filter):
 class SubsetOnly(Filter):
     """Draws, per multicast, whom it does not reach."""
 
-    def __init__(self, fault: f.Subset, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Subset, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p = fault.p
         self.missed: list[int] = []
 
@@ -155,8 +155,8 @@ class SubsetOnly(Filter):
 
 
 class MtuLimit(Filter):
-    def __init__(self, fault: f.Mtu, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Mtu, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.bytes = fault.bytes
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -167,8 +167,8 @@ class MtuLimit(Filter):
 
 
 class Duplicating(Chance):
-    def __init__(self, fault: f.Duplication, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Duplication, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p, self.copies, self.within = fault.p, fault.copies, round(fault.within_ms * MS)
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -178,8 +178,8 @@ class Duplicating(Chance):
 
 
 class Reordering(Chance):
-    def __init__(self, fault: f.Reordering, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Reordering, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p, self.within = fault.p, round(fault.within_ms * MS)
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -188,8 +188,8 @@ class Reordering(Chance):
 
 
 class Slowing(Chance):
-    def __init__(self, fault: f.Slowness, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Slowness, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p, self.draw = fault.p, fault.law.sampler(generator)
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -200,8 +200,8 @@ class Slowing(Chance):
 class Clogging(Filter):
     """Holds copies; they are all there at once when it ends."""
 
-    def __init__(self, fault: f.LinkFault, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.LinkFault, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.held: list[tuple[int, int, Datagram]] = []
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -211,20 +211,20 @@ class Clogging(Filter):
     def release(self) -> None:
         held, self.held = self.held, []
         for at, to, datagram in held:
-            self.world.arrive_at(max(at, self.world.time), to, datagram)
+            self.carrier.arrive_at(max(at, self.carrier.schedule.time), to, datagram)
 
 
 class Corrupting(Chance):
     """Damages bytes.  What the decoder does not refuse, the checksum of UDP would have: loss either way."""
 
-    def __init__(self, fault: f.Corruption, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Corruption, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p, self.how, self.bits = fault.p, fault.how, fault.bits
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         _, peer, packet, _, data, _ = datagram
         if data is None:
-            data = self.world.encode(peer, packet)
+            data = self.carrier.encode(peer, packet)
         damaged = bytearray(data)
         if self.how == "truncate":
             del damaged[self.random.randrange(len(damaged)) :]
@@ -232,20 +232,20 @@ class Corrupting(Chance):
             for bit in self.random.sample(range(8 * len(damaged)), min(self.bits, 8 * len(damaged))):
                 damaged[bit // 8] ^= 1 << (bit % 8)
         self.hit()
-        reason = self.world.judge_bytes(bytes(damaged))
-        self.world.refused(source, to, packet, reason or "checksum")
+        carrier, reason = self.carrier, self.carrier.judge_bytes(bytes(damaged)) or "checksum"
+        carrier.journal.refused(carrier.hosts[to], reason, source=source, packet=type(packet).__name__)
 
 
 class OtherVersion(Filter):
     """The sender runs another release: receivers refuse its datagrams by their version."""
 
-    def __init__(self, fault: f.Version, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Version, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.version = fault.version
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         net, peer, packet, _, data, multicast = datagram
-        other = bytearray(data if data is not None else self.world.encode(peer, packet))
+        other = bytearray(data if data is not None else self.carrier.encode(peer, packet))
         other[len(wire_header.MAGIC)] = self.version
         self.hit()
         out.append((at, (net, peer, packet, len(other), bytes(other), multicast)))
@@ -259,23 +259,24 @@ class Cutting(Filter):
 class Forging(Chance):
     """Adds a copy with another sender."""
 
-    def __init__(self, fault: f.Foreign, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Foreign, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.p, self.clone = fault.p, fault.who == "clone"
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         net, _, packet, size, data, multicast = datagram
-        peer = Peer(to, self.world.host[to].incarnation + 1) if self.clone else Peer(len(self.world.hosts) + 1, 1)
+        hosts = self.carrier.hosts
+        peer = Peer(to, hosts[to].incarnation + 1) if self.clone else Peer(len(hosts) + 1, 1)
         self.hit()
         out.append((at, datagram))
-        out.append((at, (net, peer, packet, size, data and self.world.encode(peer, packet), multicast)))
+        out.append((at, (net, peer, packet, size, data and self.carrier.encode(peer, packet), multicast)))
 
 
 class Remembering(Filter):
     """Lets everything pass and remembers it, for a replay."""
 
-    def __init__(self, fault: f.Replay, world: World, generator: random.Random) -> None:
-        super().__init__(fault, world, generator)
+    def __init__(self, fault: f.Replay, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
         self.replay = fault
         self.age = round(fault.age_ms * MS)
         self.memory: deque[tuple[int, int, Datagram]] = deque(maxlen=fault.keep)
@@ -292,12 +293,13 @@ class Remembering(Filter):
 
     def fire(self) -> None:
         """Some of the old ones come again, now."""
-        limit = self.world.time - self.age
+        now = self.carrier.schedule.time
+        limit = now - self.age
         old = [entry for entry in self.memory if entry[0] <= limit]
         for _, to, datagram in self.random.sample(old, min(self.replay.copies, len(old))):
             if self.fault.count is None or self.hits < self.fault.count:
                 self.hit()
-                self.world.arrive_at(self.world.time, to, datagram)
+                self.carrier.arrive_at(now, to, datagram)
 
 
 FILTERS: dict[type[f.LinkFault], type[Filter]] = {

@@ -6,6 +6,7 @@ what a row of a sweep holds.  TOML and Python give the same values, both ways, e
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ from ordercast.types import Service
 from ordercast.words import one_of
 
 MS = 1_000_000  # nanoseconds
+GROUP = "simulated"
 
 Count = Annotated[int, Meta(ge=0)]
 AtLeastOne = Annotated[int, Meta(ge=1)]
@@ -268,6 +270,10 @@ class Scenario(Part, frozen=True, kw_only=True):
     @property
     def timeout_ns(self) -> int:
         return round(self.timeout_ms * MS)
+
+    def generator(self, name: str) -> random.Random:
+        """A stream of its own for each use of chance, so that a smaller scenario keeps the draws of the rest."""
+        return random.Random(f"{self.seed}/{name}")
 
     def on_net(self, net: Net) -> tuple[int, ...]:
         """Who sits on a net, sorted."""

@@ -7,33 +7,30 @@ or, when the live members do not share one view, at its limit; the verifier says
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from ordercast.sim.scenario import MS
-
-if TYPE_CHECKING:
-    from ordercast.sim.host import Host
-    from ordercast.sim.world import World
+from ordercast.registry import ProtocolInfo
+from ordercast.sim.fault_plan import FaultPlan
+from ordercast.sim.host import Host
+from ordercast.sim.scenario import MS, Scenario
+from ordercast.sim.schedule import Ended, Schedule
 
 DRAIN_NS = 5_000 * MS  # how long queues may take to empty after the last delivery
 CALM_TIMEOUTS = 25
 GROUP_TIMEOUTS = 5
 
 
-class Ended(Exception):
-    """The run is over."""
-
-
 class Watch:
     """Looks twice per timeout T."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        scenario = world.scenario
-        self.every = max(1, world.timeout_ns // 2)
+    def __init__(
+        self, scenario: Scenario, schedule: Schedule, hosts: dict[int, Host], plan: FaultPlan, info: ProtocolInfo
+    ) -> None:
+        self.scenario, self.schedule, self.plan, self.info = scenario, schedule, plan, info
+        self.hosts = tuple(hosts.values())
+        self.every = max(1, scenario.timeout_ns // 2)
         self.limit = round(scenario.limit_ms * MS)
         self.settle = round(scenario.settle_ms * MS)
-        self.calm = max(CALM_TIMEOUTS * world.timeout_ns, self.settle)
+        self.calm = max(CALM_TIMEOUTS * scenario.timeout_ns, self.settle)
         self.why = ""
         self.moved = (0, 0, 0)  # messages submitted, messages delivered, views installed
         self.moved_at = 0
@@ -41,40 +38,39 @@ class Watch:
         self.tell: Callable[[int], None] | None = None  # somebody waits: messages delivered so far
 
     def begin(self) -> None:
-        self.world.later(self.every, self._look, None, None)
-        self.world.later(self.limit, self._out_of_time, None, None)
+        self.schedule.later(self.every, self._look, None, None)
+        self.schedule.later(self.limit, self._out_of_time, None, None)
 
     def _out_of_time(self, a: None, b: None) -> None:
         self._end("limit")
 
     def _look(self, a: None, b: None) -> None:
-        world = self.world
+        time, healed = self.schedule.time, self.plan.healed_at
         self._measure()
         if self.tell is not None:
-            self.tell(min((host.delivered for host in world.hosts if host.up), default=0))
-        if not world.injector.pending() and all(world.applications[host.id].idle for host in self._live()):
+            self.tell(min((host.delivered for host in self.hosts if host.up), default=0))
+        if not self.plan.pending() and all(host.application.idle for host in self._live()):
             if self._delivered():
                 if self.delivered_at is None:
-                    self.delivered_at = world.time
-                healed = world.injector.healed_at
-                settled = healed is None or world.time - healed >= self.settle
-                if settled and (self._drained() or world.time - self.delivered_at >= DRAIN_NS):
+                    self.delivered_at = time
+                settled = healed is None or time - healed >= self.settle
+                if settled and (self._drained() or time - self.delivered_at >= DRAIN_NS):
                     self._end("delivered")
             else:
                 self.delivered_at = None
-                if self._one_view() and world.time - max(self.moved_at, world.injector.healed_at or 0) >= self.calm:
+                if self._one_view() and time - max(self.moved_at, healed or 0) >= self.calm:
                     self._end("calm")
         else:
             self.delivered_at = None
-        world.later(world.time + self.every, self._look, None, None)
+        self.schedule.later(time + self.every, self._look, None, None)
 
     def _measure(self) -> None:
         """Whether anything moved since the last look."""
-        world = self.world
-        submitted = sum(a.submitted for a in world.applications.values())
-        moved = submitted, sum(h.delivered_all for h in world.hosts), sum(h.views for h in world.hosts)
+        hosts = self.hosts
+        submitted = sum(host.application.submitted for host in hosts)
+        moved = submitted, sum(host.delivered_all for host in hosts), sum(host.views for host in hosts)
         if moved != self.moved:
-            self.moved, self.moved_at = moved, world.time
+            self.moved, self.moved_at = moved, self.schedule.time
 
     def _end(self, why: str) -> None:
         self.why = why
@@ -82,29 +78,26 @@ class Watch:
 
     def _live(self) -> list[Host]:
         """Who is up; after the heal point only the core counts."""
-        world = self.world
-        core = world.scenario.core if world.scenario.heal_ms is not None and world.injector.healed_at else ()
-        return [host for host in world.hosts if host.up and (not core or host.id in core)]
+        core = self.scenario.core if self.scenario.heal_ms is not None and self.plan.healed_at else ()
+        return [host for host in self.hosts if host.up and (not core or host.id in core)]
 
     def _one_view(self) -> bool:
         """Whether the live members share a view, as far as the protocol has views."""
-        world = self.world
         live = self._live()
-        if not world.info.views:
+        if not self.info.views:
             return True
         ids = tuple(host.id for host in live)
-        if world.info.changes_views:
+        if self.info.changes_views:
             return all(host.view == ids for host in live)
         return all(tuple(m for m in host.view if m in ids) == ids for host in live)
 
     def _delivered(self) -> bool:
         """Every live member has all that every live member submitted in this life."""
         live = self._live()
-        if self.world.scenario.groups:  # who gets what is not known here: all own ones are back, and it is calm
+        if self.scenario.groups:  # who gets what is not known here: all own ones are back, and it is calm
             back = all(host.own == host.counter for host in live)
-            return (
-                back and self._one_view() and self.world.time - self.moved_at >= GROUP_TIMEOUTS * self.world.timeout_ns
-            )
+            calm = self.schedule.time - self.moved_at >= GROUP_TIMEOUTS * self.scenario.timeout_ns
+            return back and calm and self._one_view()
         return self._one_view() and all(
             not sender.counter or host.last.get(sender.id) == sender.counter + 1 for host in live for sender in live
         )

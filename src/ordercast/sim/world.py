@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import random
-from heapq import heappop
 from pathlib import Path
 from typing import Any
 
 from ordercast import registry
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
+from ordercast.sim.carrier import Carrier
+from ordercast.sim.driver import Driver
+from ordercast.sim.fault_plan import FaultPlan
 from ordercast.sim.host import Clock, CostFunction, Disk, Host, linear_cost
-from ordercast.sim.injector import Injector
+from ordercast.sim.journal import Journal
 from ordercast.sim.lives import Lives, Maker
 from ordercast.sim.outcome import Outcome
-from ordercast.sim.scenario import MS, Scenario
-from ordercast.sim.watch import Ended, Watch
+from ordercast.sim.scenario import MS, Hosts, Scenario
+from ordercast.sim.schedule import Schedule
+from ordercast.sim.watch import Watch
 from ordercast.toml_input import struct_of
 from ordercast.trace.schema import Header, Kind, Level
 from ordercast.trace.trace import Trace
+from ordercast.types import Service
 from ordercast.version import __version__
+from ordercast.wire.codec import Codec
 from ordercast.wire.header import HEADER_BYTES
 from ordercast.workload.sources import shares, source
 
@@ -44,8 +49,8 @@ def run(
     return World(scenario, level=level, maker=maker, cost=cost, record=record).run()
 
 
-class World(Lives):
-    """Everything of one run."""
+class World:
+    """Everything of one run: its parts, each made from those below it."""
 
     def __init__(
         self,
@@ -57,123 +62,126 @@ class World(Lives):
         record: str | Path | None = None,
     ) -> None:
         scenario.check()
-        info = registry.get(scenario.protocol)
-        super().__init__(scenario, level if isinstance(level, Level) else level_of(level), info, cost)
-        self.maker = maker or info.factory
-        self.options = protocol_options(info, scenario.options)
-        self.service = service_of(scenario.service) if scenario.service else info.default_service
-        if self.service not in info.provides:
+        self.scenario, self.info = scenario, registry.get(scenario.protocol)
+        info, options = self.info, protocol_options(self.info, scenario.options)
+        service = service_of(scenario.service) if scenario.service else info.default_service
+        if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
-            raise UsageError(f"service: {scenario.protocol} provides {known}, not {self.service.word}")
-        self.header = self._header()
-        self.record = Path(record) if record is not None and self.level >= Level.RECORD else None
-        self.cost = cost or linear_cost(scenario.hosts)
-        self.hosts = self._hosts()
-        self.host = {host.id: host for host in self.hosts}
-        self.receivers = [
-            {m: tuple(self.host[x] for x in medium.others[m]) for m in medium.members} for medium in self.media
-        ]
-        self.turns = Turns(scenario.talkers) if scenario.load.regime == "one_by_one" else None
-        self.applications = self._applications()
-        self.frame_bytes = frame_bytes(scenario.datagram_bytes, scenario.members)
-        self.injector = Injector(self)
-        self.watch = Watch(self)
+            raise UsageError(f"service: {scenario.protocol} provides {known}, not {service.word}")
+        level = level if isinstance(level, Level) else level_of(level)
+        sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
+        cost = cost or linear_cost(scenario.hosts)
+        self.schedule = Schedule()
+        self.header = self._header(service, level)
+        self.journal = Journal(self.schedule, self.header, level, Path(record) if record is not None else None)
+        self.hosts = hosts_of(scenario, cost, level)
+        self.carrier = Carrier(
+            scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
+            hears_self=info.hears_self, sizes=sizes,
+        )  # fmt: skip
+        self.driver = Driver(self.carrier)
+        size = frame_bytes(scenario.datagram_bytes, scenario.members)
+        self.lives = Lives(scenario, self.driver, maker or info.factory, options, size)
+        self._seat_applications(service)
+        self.plan = FaultPlan(self.lives, cost)
+        self.watch = Watch(scenario, self.schedule, self.hosts, self.plan, info)
 
-    def _header(self) -> Header:
+    def _header(self, service: Service, level: Level) -> Header:
         scenario = self.scenario
         return Header(
             run=f"{scenario.protocol}-{scenario.seed}",
             protocol=scenario.protocol,
-            service=self.service.word,
+            service=service.word,
             members=scenario.ids,
-            promises=tuple(self.info.promises.get(self.service.word, ())),
-            level=self.level.name.lower(),
+            promises=tuple(self.info.promises.get(service.word, ())),
+            level=level.name.lower(),
             seed=scenario.seed,
-            timeout_ns=self.timeout_ns,
+            timeout_ns=scenario.timeout_ns,
             options=scenario.options,
             workload={"payload": "ordercast.workload.payload", "sizes": list(scenario.sizes)},
             versions={"ordercast": __version__},
             scenario=scenario.to_dict(),
         )
 
-    def _hosts(self) -> list[Host]:
-        scenario, draw = self.scenario, self.generator("clocks")
-        hosts = []
-        for id in scenario.ids:
-            nets = tuple(k for k, medium in enumerate(self.media) if id in medium.members)
-            skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
-            drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000
-            clock = Clock(1_000 * MS + int(skew), int(drift))
-            host = Host(id, nets, clock, Disk(round(scenario.hosts.disk_us * 1000)), self.cost)
-            host.buffer_packets_max = scenario.hosts.buffer_packets
-            host.buffer_bytes_max = scenario.hosts.buffer_bytes
-            hosts.append(host)
-        return hosts
-
-    def _applications(self) -> dict[int, Application]:
-        scenario, load = self.scenario, self.scenario.load
-        out = {}
+    def _seat_applications(self, service: Service) -> None:
+        """One on each host."""
+        scenario, load, hosts = self.scenario, self.scenario.load, self.hosts
         share = shares(scenario.messages, scenario.talkers)
-        groups = memberships(scenario, self.generator("groups"))
-        for host in self.hosts:
+        groups = memberships(scenario, scenario.generator("groups"))
+        one_by_one = load.regime == "one_by_one"
+        turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
+        for id, host in hosts.items():
             submissions = source(
-                load.regime, self.generator(f"load/{host.id}"), share.get(host.id, 0), scenario.sizes,
+                load.regime, scenario.generator(f"load/{id}"), share.get(id, 0), scenario.sizes,
                 rate=load.rate, batch=load.batch, burst=load.burst, start=round(load.start_ms * MS),
             )  # fmt: skip
-            out[host.id] = Application(
-                self, host, submissions, load.regime, load.window, self.turns, groups.get(host.id, ())
-            )
-        return out
+            host.application = Application(scenario, self.driver, host, submissions, service, turns, groups.get(id, ()))
 
     def run(self) -> Outcome:
-        for host in self.hosts:
-            self.start(host)
-        self.injector.begin()
+        for host in self.hosts.values():
+            self.lives.start(host)
+        self.plan.begin()
         self.watch.begin()
-        for application in self.applications.values():
-            application.pump()
-        queue, pop = self.queue, heappop
+        for host in self.hosts.values():
+            host.application.pump()
         try:
-            while True:
-                self.time, _, call, a, b = pop(queue)
-                call(a, b)
-        except Ended:
-            return self._outcome()
+            self.schedule.run()
         except Exception as error:
-            error.add_note(f"in the run of {self.header.run} at {self.time} ns of virtual time")
+            error.add_note(f"in the run of {self.header.run} at {self.schedule.time} ns of virtual time")
             raise
+        return self._outcome()
 
     def _outcome(self) -> Outcome:
-        self.injector.end()
-        status: dict[int, dict[str, Any]] = {}
-        for host in self.hosts:
-            if host.up and host.stack is not None:
-                status[host.id] = host.stack.status()
-                waits = {layer: said["waits"] for layer, said in status[host.id].items() if said.get("waits")}
-                now = host.clock.now(self.time)
-                traffic = {"transmitted": host.transmitted}
-                if host.transmitted_bytes:
-                    traffic["transmitted_bytes"] = host.transmitted_bytes
-                queues = host.stack.queues() | self.applications[host.id].queues()
-                host.recorder.event(self.time, now, Kind.END, queues=queues, waits=waits, traffic=traffic)
-                host.recorder.close()
-        steady = [host for host in self.hosts if host.up and host.lives == 1] or self.hosts
+        self.plan.end()
+        hosts = list(self.hosts.values())
+        driver, journal = self.driver, self.journal
+        steady = [host for host in hosts if host.up and host.lives == 1] or hosts
         return Outcome(
-            trace=Trace(self.header, self.sink.rows),
-            events=self.datagrams + self.inputs,
-            datagrams=self.datagrams,
-            transmitted=self.transmitted,
-            messages=sum(application.submitted for application in self.applications.values()),
+            status={host.id: self._last_words(host) for host in hosts if host.up},
+            trace=Trace(self.header, journal.sink.rows),
+            events=driver.datagrams + driver.inputs,
+            datagrams=driver.datagrams,
+            transmitted=self.carrier.transmitted,
+            messages=sum(host.application.submitted for host in hosts),
             delivered=min(host.delivered_all for host in steady),
-            deliveries=sum(host.delivered_all for host in self.hosts),
-            sim_ns=self.time,
+            deliveries=sum(host.delivered_all for host in hosts),
+            sim_ns=self.schedule.time,
             ended=self.watch.why,
-            notes=self.notes,
-            drops=self.drops,
-            faults=self.injector.counts,
-            effects=self.effects,
-            status=status,
+            notes=driver.notes,
+            drops=journal.drops,
+            faults=self.plan.counts,
+            effects=journal.effects,
         )
+
+    def _last_words(self, host: Host) -> dict[str, Any]:
+        """The last row of a member that is up at the end; its status."""
+        assert host.stack is not None
+        status = host.stack.status()
+        waits = {layer: said["waits"] for layer, said in status.items() if said.get("waits")}
+        traffic = {"transmitted": host.transmitted}
+        if host.transmitted_bytes:
+            traffic["transmitted_bytes"] = host.transmitted_bytes
+        queues = host.stack.queues() | host.application.queues()
+        time = self.schedule.time
+        host.recorder.event(time, host.clock.now(time), Kind.END, queues=queues, waits=waits, traffic=traffic)
+        host.recorder.close()
+        return status
+
+
+def hosts_of(scenario: Scenario, cost: CostFunction | None, level: Level) -> dict[int, Host]:
+    """A host for each member, on its nets, with its own clock and disk."""
+    draw = scenario.generator("clocks")
+    hosts = {}
+    for id in scenario.ids:
+        nets = tuple(k for k, net in enumerate(scenario.nets) if id in scenario.on_net(net))
+        skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
+        drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000
+        clock = Clock(1_000 * MS + int(skew), int(drift))
+        disk = Disk(round(scenario.hosts.disk_us * 1000))
+        host = hosts[id] = Host(id, nets, clock, disk, cost, recorded=level >= Level.RECORD)
+        host.buffer_packets_max = scenario.hosts.buffer_packets
+        host.buffer_bytes_max = scenario.hosts.buffer_bytes
+    return hosts
 
 
 def memberships(scenario: Scenario, draw: random.Random) -> dict[int, tuple[str, ...]]:

@@ -1,0 +1,1 @@
+"""What a driver does besides time and bytes, once for both: who is admitted, what is lost, trains, sizes."""

@@ -1,0 +1,60 @@
+"""Whose datagram this is: every check of a header, done once per life of a member.
+
+A datagram begins with 24 bytes that name the group, the member and its life.  Those of a life that was heard of before
+are recognised by a look into a table; anything else passes all checks first.  A simulated datagram comes with its Peer
+and is recognised by that.
+"""
+
+from __future__ import annotations
+
+from ordercast.errors import WireError
+from ordercast.types import Identity, MemberId, Peer
+from ordercast.wire import header
+
+PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
+INCARNATION_MAX = 2**63 - 1
+
+
+class Admission:
+    """The lives of members that this one has heard of."""
+
+    def __init__(self, identity: Identity, hears_self: bool) -> None:
+        self.me, self.hears_self = Peer(identity.me, identity.incarnation), hears_self
+        self.group = header.group_id(identity.group)
+        self.prefix = header.pack(self.group, self.me.id, self.me.incarnation, 0)[:PREFIX_BYTES]  # of my own life
+        self.known: dict[bytes, Peer] = {}  # by the prefix of their datagrams
+        self.newest: dict[MemberId, Peer] = {}  # life heard of each member
+        self._members = frozenset(identity.members)
+
+    def stranger(self, datagram: memoryview) -> Peer:
+        """Who a datagram of a life not heard of before is from: every check of the header, in order."""
+        head = header.unpack(datagram, self.group)
+        peer = Peer(head.sender, head.incarnation)
+        self.check(peer)
+        return peer
+
+    def check(self, peer: Peer) -> None:
+        """Raise WireError for one that is not admitted."""
+        sender, incarnation = peer.id, peer.incarnation
+        if sender not in self._members:
+            raise WireError("sender", f"member {sender} is not in this group")
+        if peer == self.me and not self.hears_self:
+            raise WireError("own")
+        if incarnation > INCARNATION_MAX:
+            raise WireError("incarnation", str(incarnation))
+        newest = self.me if sender == self.me.id else self.newest.get(sender, peer)
+        if incarnation < newest.incarnation:
+            raise WireError("earlier incarnation", f"member {sender}")
+
+    def remember(self, peer: Peer, prefix: bytes = b"") -> None:
+        """A life whose first packet was well-formed to its end; its earlier lives are over.
+
+        Raise WireError for a second claimant, which stays a stranger: each of its packets is counted, and the core is
+        shown them nevertheless, as only the core can say what follows.
+        """
+        if peer.id == self.me.id and peer != self.me:
+            raise WireError("second claimant", f"another process says it is member {peer.id}")
+        self.newest[peer.id] = peer
+        if prefix:
+            self.known = {old: known for old, known in self.known.items() if known.id != peer.id}
+            self.known[prefix] = peer

@@ -15,6 +15,7 @@ from ordercast.sim.scenario import MS
 if TYPE_CHECKING:
     from ordercast.sim.world import World
 
+RETRY_MS = 10.0  # until a process that could not start is started again
 ROOM_AGAIN = 65_535  # frames an application takes that reads again and has no limit of its own
 
 
@@ -66,9 +67,15 @@ class Injector(LinkStrikes):
         def back() -> None:
             core = self.world.scenario.core
             if self.healed_at is None or self.world.scenario.heal_ms is None or not core or host.id in core:
-                self.world.restart(host, disk)
+                self._restart(host, disk)
 
         self.after(round(down_ms * MS), back)
+
+    def _restart(self, host: Host, disk: bool = True) -> None:
+        """A process that cannot store its incarnation ends at once; somebody starts it again."""
+        self.world.restart(host, disk)
+        if not host.up:
+            self._back(host, RETRY_MS, True)
 
     def _crash(self, running: Running, fault: f.Crash) -> None:
         world, host = self.world, self._host(running)
@@ -123,7 +130,7 @@ class Injector(LinkStrikes):
             host.timeouts = times
             if host.up:
                 self.world.crash(host, "another timeout")
-                self.world.restart(host)
+                self._restart(host)
 
         self._override(running, "timeout", 1.0, fault.times, use)
 
@@ -211,8 +218,8 @@ class Injector(LinkStrikes):
         field, on, off = {
             "slow": ("times", fault.times, 1.0),
             "full": ("fails", "full", ""),
-            "error": ("fails", "write error", ""),
-            "lost": ("lost_since", self.world.time, None),
+            "error": ("fails", "error", ""),
+            "lost": ("lies", True, False),
             "torn": ("torn", True, False),
             "flip": ("flip", True, False),
         }[fault.how]

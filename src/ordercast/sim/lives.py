@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ordercast.contract import Action, Layer, Setup
+from ordercast.drivers.store import Store
 from ordercast.errors import UsageError
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.application import Turns
@@ -42,9 +43,13 @@ class Lives(Driver):
         self.timeout_ns = scenario.timeout_ns
 
     def start(self, host: Host) -> None:
-        """A process starts, with what its disk holds."""
+        """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
         scenario = self.scenario
-        identity = self._identity(host)
+        store = host.disk.open()
+        try:
+            identity = self._identity(host, store)
+        except OSError:
+            return
         generator = self.generator(f"core/{host.id}/{host.lives}")
         setup = Setup(
             identity, round(self.timeout_ns * host.timeouts), self.options, self.frame_bytes, generator, host.nets
@@ -61,14 +66,13 @@ class Lives(Driver):
         host.up = True
         self._life(host, Kind.START, ring_seq=identity.ring_seq)
         self.refresh(host)
-        stored, damaged = host.disk.load()
         now = host.clock.now(self.time)
-        for _ in range(damaged):
+        for name in store.damaged:
             self.drops["disk"] += 1
-            host.recorder.event(self.time, now, Kind.DROP, reason="disk")
+            host.recorder.event(self.time, now, Kind.DROP, reason="disk", what=name)
         self.inputs += 1
-        actions = stack.start(now, identity, stored)
-        host.recorder.input(started(now, identity, stored), actions)
+        actions = stack.start(now, identity, store.stored)
+        host.recorder.input(started(now, identity, store.stored), actions)
         self.perform(host, actions)
         if host.consumer is not None:
             host.consumer[1] = 0
@@ -76,19 +80,17 @@ class Lives(Driver):
         if host.up and room:
             self.give(host, ("room", room))
 
-    def _identity(self, host: Host) -> Identity:
+    def _identity(self, host: Host, store: Store) -> Identity:
         """Incarnation and ring number (us) from the wall clock; from the disk, or the scenario, where that is later."""
         start = self.scenario.start
         wall = start.wall_s * 1_000 * MS + self.time + host.wall_ns
-        incarnation = max(host.disk.incarnation + 1, wall)
         ring_seq = -(-(wall // 1_000) // 4) * 4
-        if start.incarnation is not None:
-            incarnation = max(host.disk.incarnation + 1, start.incarnation + host.lives)
+        least = wall if start.incarnation is None else start.incarnation + host.lives
         if start.ring_seq is not None:  # a later life, which may have lost its disk, goes on by the clock as well
             ring_seq = start.ring_seq + (4 * host.lives - (-(self.time // 1_000) // 4) * 4 if host.lives else 0)
-        host.disk.incarnation = host.incarnation = incarnation
+        host.incarnation = store.new_incarnation(least)
         host.lives += 1
-        return Identity(host.id, incarnation, self.scenario.ids, GROUP, ring_seq)
+        return Identity(host.id, host.incarnation, self.scenario.ids, GROUP, ring_seq)
 
     def _life(self, host: Host, kind: Kind, **detail: Any) -> None:
         """The simulator's own row about a member."""

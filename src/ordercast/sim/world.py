@@ -12,7 +12,8 @@ import msgspec
 from ordercast import registry
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
-from ordercast.sim.host import Clock, CostFunction, Disk, Host, linear_cost
+from ordercast.sim.disk import Disk
+from ordercast.sim.host import Clock, CostFunction, Host, linear_cost
 from ordercast.sim.injector import Injector
 from ordercast.sim.lives import Lives, Maker
 from ordercast.sim.outcome import Outcome
@@ -105,7 +106,8 @@ class World(Lives):
             skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
             drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000
             clock = Clock(1_000 * MS + int(skew), int(drift))
-            host = Host(id, nets, clock, Disk(round(scenario.hosts.disk_us * 1000)), self.cost)
+            disk = Disk(round(scenario.hosts.disk_us * 1000), self.generator(f"disk/{id}"))
+            host = Host(id, nets, clock, disk, self.cost)
             host.buffer_packets_max = scenario.hosts.buffer_packets
             host.buffer_bytes_max = scenario.hosts.buffer_bytes
             hosts.append(host)

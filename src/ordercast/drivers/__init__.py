@@ -1,0 +1,1 @@
+"""What a live member and a simulated one do alike, besides time and bytes."""

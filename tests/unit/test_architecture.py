@@ -31,6 +31,7 @@ ABOVE = {  # who may not import whom, beyond the cores
         "pyspark",
     },
     "verify": {"ordercast.pipeline", "ordercast.swarm", "ordercast.live", "ordercast.sim", "ordercast.cli", "pyspark"},
+    "drivers": {"ordercast.live", "ordercast.sim", "ordercast.trace", "time", "asyncio", "socket", "os", "pyspark"},
     "sim": {"ordercast.live", "ordercast.pipeline", "ordercast.swarm", "ordercast.cli", "pyspark", "time", "asyncio"},
     "live": {"ordercast.sim", "ordercast.pipeline", "ordercast.swarm", "pyspark"},
     "workload": {"ordercast.live", "ordercast.pipeline", "ordercast.cli", "pyspark", "time"},

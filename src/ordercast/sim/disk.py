@@ -66,7 +66,7 @@ class Disk:
     # ----------------------------------------------------------------------------------------------------- accidents
 
     def crash(self) -> None:
-        """The process died: writes under way vanish or are left torn; a lying disk forgets more, a bad one turns bits."""
+        """The process died: writes under way vanish or are left torn; a lying disk forgets more, a bad one errs."""
         if self.lies:
             self.files = dict(self._flushed)
         if self.torn:

@@ -74,7 +74,7 @@ async def member(me: int, addresses: dict[int, tuple[str, int]], port: int, aske
         {0: NetAddresses(me, addresses, ("239.192.74.9", port))}, Storage(None, me),
         on_events=lambda events: None, on_failure=failed,
     )  # fmt: skip
-    node.start({})
+    node.start()
     await asyncio.sleep(0.5)
     begin = time.process_time()
     if me == 1:

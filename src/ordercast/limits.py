@@ -17,6 +17,7 @@ PENDING_BYTES_MAX = 64 * 2**20
 OUTBOX_BYTES_MAX = 64 * 2**20  # then `send` waits and `send_nowait` raises Overloaded
 RECEIVE_BUFFER_BYTES = 4 * 2**20
 DRAIN_DATAGRAMS_MAX = 1_024  # read at most this many before drained(net)
+STORED_NUMBER_MAX = 2**62 + 2**32  # ring numbers on the wire end at 2**62, incarnations (ns) reach it in 2116
 COMMIT_TOKEN_BYTES_MAX = 65_000  # with the entries of all its members: what one packet can carry
 ENTRY_BYTES_MAX = 8_192  # what one member's protocol writes on it; in a large group its share is less
 

@@ -72,7 +72,7 @@ class Live:
             on_events=lambda events: None, on_failure=lambda why: pytest.fail(str(why)),
         )  # fmt: skip
         self.stack, self.count = self.node.stack, 0
-        self.node.start({})
+        self.node.start()
 
     def give(self, peer: Peer, packet: Packet, drops: int = 0) -> None:
         self.give_body(peer, self.node.codec.encode(packet), drops)

@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 
+from ordercast.trace.load import load
+from ordercast.trace.schema import Kind
+
 from .conftest import ROOT, WAIT_SECONDS, Cli, environment
 
 
@@ -106,6 +109,54 @@ def test_a_recorded_run_replays_byte_for_byte(cli: Cli, tmp_path: Path) -> None:
     recording.write_bytes(data)
     flipped = cli.run("replay", str(recording))
     assert flipped.returncode == 1 and "record" in flipped.stdout
+
+
+def spoil(folder: Path, what: str) -> list[str]:
+    """Damage what a member stored; the names of the files."""
+    if what == "unreadable":
+        (folder / "a.state").write_bytes(b"\xc1")
+        (folder / "b.state").mkdir()
+        return ["a.state", "b.state"]
+    files = sorted(folder.glob(f"*{what}*.state"))
+    for file in files:
+        data = bytearray(file.read_bytes())
+        data[-10] ^= 0x80  # the number's highest bit
+        file.write_bytes(data)
+    return [file.name for file in files]
+
+
+def test_members_pass_over_damaged_records_say_so_and_join(cli: Cli, group_file: Callable[..., Path]) -> None:
+    file = group_file(2, protocol='"totem"', **{"trace.level": '"full"'})
+
+    def lives() -> list[subprocess.Popen[str]]:
+        started = [cli.start("member", "--config", str(file), "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2)]
+        for member in started:
+            while lines(member, 1)[0]["members"] != [1, 2]:
+                pass
+        return started
+
+    def end(members: list[subprocess.Popen[str]]) -> list[str]:
+        for member in members:
+            member.send_signal(signal.SIGTERM)
+        assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [0, 0]
+        return [member.stderr.read() for member in members]  # type: ignore[union-attr]
+
+    assert end(lives()) == ["", ""]
+    folders = [file.parent / "state" / f"member-{k}" for k in (1, 2)]
+    damaged = [spoil(folders[0], "unreadable") + spoil(folders[0], "incarnation"), spoil(folders[1], "ring_seq")]
+    assert len(damaged[0]) > 2 and damaged[1]
+    members = lives()
+    status = cli.json("status", "--config", str(file))
+    assert [each["drops"]["disk"] for each in status["members"]] == [len(names) for names in damaged]
+    assert end(members) == [
+        f"ordercast: {folder}: damaged or unknown, and passed over: {', '.join(names)}\n"
+        for folder, names in zip(folders, damaged, strict=True)
+    ]
+    (trace,) = load(file.parent / "trace")
+    drops = [(row.member, row.detail) for row in trace.rows if row.kind == Kind.DROP and row.detail]
+    told = [(member, detail["what"]) for member, detail in drops if detail["reason"] == "disk"]
+    assert sorted(told) == [(k, name) for k, names in enumerate(damaged, 1) for name in names]
+    assert max(row.incarnation for row in trace.rows if row.member) < 2**62
 
 
 @pytest.mark.parametrize(

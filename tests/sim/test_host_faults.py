@@ -240,12 +240,18 @@ def test_disk_slow():
     assert max(others) < 10 * MS
 
 
-@pytest.mark.parametrize(("how", "why"), [("full", "full"), ("error", "write error")])
+@pytest.mark.parametrize(("how", "why"), [("full", "no space left on device"), ("error", "input/output error")])
 def test_disk_full_and_write_error(how, why):
-    outcome, stored = stored_after_crash(DiskFault(member=2, how=how, at_ms=25))
+    outcome, stored = stored_after_crash(DiskFault(member=2, how=how, at_ms=25, until_ms=70))
     failed = notes(outcome, "store_failed", 2)
     assert {r.detail["why"] for r in failed} == {why}
     assert stored == {"sent": 2}
+
+
+def test_no_life_begins_whose_incarnation_cannot_be_stored():
+    outcome = tiny(DiskFault(member=2, how="full", until_ms=100), Crash(member=2, at_ms=50, down_ms=20))
+    assert [r.time_ns for r in rows(outcome, Kind.START) if r.sender == 2] == [0, 100 * MS]
+    assert notes(outcome, "started", 2)[1].detail["stored"] == {}
 
 
 def test_disk_loses_what_it_acknowledged():
@@ -254,16 +260,30 @@ def test_disk_loses_what_it_acknowledged():
     assert stored == {"sent": 3}
 
 
-def test_disk_bit_flip_is_found_and_the_record_before_used():
-    outcome, stored = stored_after_crash(DiskFault(member=2, how="flip"))
-    assert stored == {"sent": 5}
-    assert outcome.drops["disk"] == len([r for r in rows(outcome, Kind.DROP) if r.detail["reason"] == "disk"]) == 1
+def passed_over(outcome):
+    damaged = [r.detail["what"] for r in rows(outcome, Kind.DROP) if r.detail["reason"] == "disk"]
+    assert outcome.drops["disk"] == len(damaged)
+    return damaged
+
+
+def test_disk_bit_flips_are_found_and_the_newest_good_record_used():
+    seen = set()
+    for seed in range(12):
+        outcome = tiny(DiskFault(member=2, how="flip"), Crash(member=2, at_ms=61.05, down_ms=20), seed=seed)
+        damaged = passed_over(outcome)
+        good = [n for n in (6, 5, 4, 3) if f"tiny%2Fsent.{n % 4}.state" not in damaged]
+        stored = notes(outcome, "started", 2)[1].detail["stored"]
+        assert stored == ({"sent": good[0]} if good else {}), damaged
+        assert set(damaged) <= {f"tiny%2Fsent.{k}.state" for k in range(4)} | {"incarnation.1.state"}
+        seen |= {*damaged, *stored.values()}
+    assert {6, 5, 3, "incarnation.1.state"} <= seen, "one back, and further, and the driver's own record"
 
 
 def test_disk_torn_write():
-    outcome = tiny(DiskFault(member=2, how="torn"), Crash(member=2, at_ms=60.05, down_ms=20))
-    assert notes(outcome, "started", 2)[1].detail["stored"] == {"sent": 5}
-    assert outcome.drops["disk"] == 1
+    for seed in range(12):
+        outcome = tiny(DiskFault(member=2, how="torn"), Crash(member=2, at_ms=60.05, down_ms=20), seed=seed)
+        assert notes(outcome, "started", 2)[1].detail["stored"] == {"sent": 5}
+        assert passed_over(outcome) == ["tiny%2Fsent.2.state"]
 
 
 # --------------------------------------------------------------------------------------------------------- overload

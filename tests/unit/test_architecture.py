@@ -42,6 +42,7 @@ ABOVE = {  # who may not import whom, beyond the cores
         "time",
         "asyncio",
         "socket",
+        "os",
     },
     "sim": {"ordercast.live", "ordercast.pipeline", "ordercast.swarm", "ordercast.cli", "pyspark", "time", "asyncio"},
     "live": {"ordercast.sim", "ordercast.pipeline", "ordercast.swarm", "pyspark"},

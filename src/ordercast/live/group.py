@@ -91,7 +91,7 @@ class Group:
             self.config, self.me, self._take, self._failed, folder=self._folder, trace=self._trace
         )
         try:
-            self._node.start(self._node.storage.load())
+            self._node.start()
         except BaseException:
             self._close(Closed("joining was given up"))
             raise

@@ -109,7 +109,7 @@ class Node:
 
     # --------------------------------------------------------------------------------------------------- life cycle
 
-    def start(self, stored: Mapping[str, tuple[int, bytes]]) -> None:
+    def start(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._alarmed)
         self.running = True
@@ -119,7 +119,12 @@ class Node:
                 self._sources[sock.fileno()] = (reader, sock)
                 self._poll.register(sock, select.EPOLLIN)
         self._loop.add_reader(self._poll.fileno(), self._readable)
-        self._input(record.Started, self.stack.start, self.identity, dict(stored))
+        store = self.storage.store
+        for name in store.damaged:
+            self.incoming.drops["disk"] += 1
+            if self.recorder is not None:
+                self.recorder.event(self.started_ns, self.started_ns, Kind.DROP, reason="disk", what=name)
+        self._input(record.Started, self.stack.start, self.identity, dict(store.stored))
         self._tell_room()
         self._hand_over()
 

@@ -1,7 +1,7 @@
-"""A member's own directory: its lock, its incarnation, and what its layers stored.
+"""A member's own folder: its lock, and the files of what it stores (`drivers/store.py` knows what is in them).
 
-Every write goes to a new file that is flushed and then takes the old one's name, so a crash leaves the old value or the
-new one.  Writes of a running member happen in one thread of their own; a driver never blocks on a disk.
+A file is flushed before a write counts as done, and a new one's name too.  Writes of a running member happen in one
+thread of their own; a driver never blocks on a disk.
 """
 
 from __future__ import annotations
@@ -9,27 +9,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import logging
 import os
 import time
-import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import msgspec
-
+from ordercast.drivers.store import SUFFIX, Store, why
 from ordercast.errors import RunError, UsageError
 from ordercast.types import MemberId
-
-_SUFFIX = ".state"
-
-
-class Record(msgspec.Struct, frozen=True, array_like=True):
-    """One stored value."""
-
-    key: str
-    number: int
-    data: bytes
 
 
 class Storage:
@@ -40,67 +29,55 @@ class Storage:
         self.dir = folder
         self._lock = -1
         self._thread: ThreadPoolExecutor | None = None
+        self._named: set[str] = set()  # files whose names are on storage for certain
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-            except OSError as why:
-                raise UsageError(f"state_dir {folder}: cannot be made ({_why(why)})") from None
+            except OSError as fault:
+                raise UsageError(f"state_dir {folder}: cannot be made ({why(fault)})") from None
             self._take_lock(folder)
+        self.store = Store(self)
+        if self.store.damaged:
+            text = "ordercast: %s: damaged or unknown, and passed over: %s"
+            logging.getLogger("ordercast").warning(text, folder, ", ".join(self.store.damaged))
 
     def _take_lock(self, folder: Path) -> None:
         try:
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as why:
-            if why.errno in (errno.EWOULDBLOCK, errno.EACCES) and self._lock >= 0:
+        except OSError as fault:
+            if fault.errno in (errno.EWOULDBLOCK, errno.EACCES) and self._lock >= 0:
                 os.close(self._lock)
                 self._lock = -1
                 raise UsageError(f"member {self.me} already runs in {folder}: expected one process each") from None
-            raise UsageError(f"state_dir {folder}: not writable ({_why(why)})") from None
-
-    # ---------------------------------------------------------------------------------------------- before the start
-
-    def load(self) -> dict[str, tuple[int, bytes]]:
-        """Everything stored by earlier lives."""
-        stored: dict[str, tuple[int, bytes]] = {}
-        for path in sorted(self.dir.glob("*" + _SUFFIX)) if self.dir is not None else ():
-            try:
-                record = msgspec.msgpack.decode(path.read_bytes(), type=Record)
-            except msgspec.MsgspecError:
-                raise RunError(f"{path}: is not a stored value of ordercast; remove it to start without it") from None
-            stored[record.key] = (record.number, record.data)
-        return stored
+            raise UsageError(f"state_dir {folder}: not writable ({why(fault)})") from None
 
     def new_incarnation(self) -> int:
         """Larger than every earlier one, with or without a disk; on disk before the member speaks."""
-        wall = time.time_ns()
-        stored = self.load().get("incarnation", (0, b""))[0]
-        incarnation = max(stored + 1, wall)
-        if self.dir is not None:
-            try:
-                self.write("incarnation", incarnation, b"")
-            except OSError as why:
-                raise RunError(f"{self.dir}: the incarnation cannot be stored ({_why(why)})") from None
-        return incarnation
+        try:
+            return self.store.new_incarnation(time.time_ns())
+        except OSError as fault:
+            raise RunError(f"{self.dir}: the incarnation cannot be stored ({why(fault)})") from None
 
-    # --------------------------------------------------------------------------------------------------- afterwards
+    # -------------------------------------------------------------------------------------------------------- files
 
-    def write(self, key: str, number: int, data: bytes) -> None:
-        """Durably, at once."""
+    def read(self) -> dict[str, bytes]:
+        return {path.name: _bytes(path) for path in self.dir.glob("*" + SUFFIX)} if self.dir is not None else {}
+
+    def write(self, name: str, data: bytes) -> None:
         if self.dir is None:
             return
-        path = self.dir / (urllib.parse.quote(key, safe="") + _SUFFIX)
-        fresh = path.with_suffix(".new")
-        with open(fresh, "wb") as file:
-            file.write(msgspec.msgpack.encode(Record(key, number, data)))
-            file.flush()
+        with open(os.open(self.dir / name, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644), "wb") as file:
+            file.write(data)
+            file.truncate()
             os.fsync(file.fileno())
-        os.replace(fresh, path)
-        folder = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        if name not in self._named:
+            folder = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+            self._named.add(name)
 
     def write_later(self, key: str, number: int, data: bytes, done: Callable[[str, int, str], None]) -> None:
         """In the storing thread, in order; then `done(key, number, why it failed or "")` in the event loop."""
@@ -109,13 +86,13 @@ class Storage:
         loop = asyncio.get_running_loop()
 
         def job() -> None:
-            why = ""
+            failed = ""
             try:
-                self.write(key, number, data)
+                self.store.write(key, number, data)
             except OSError as fault:
-                why = _why(fault)
+                failed = why(fault)
             if not loop.is_closed():
-                loop.call_soon_threadsafe(done, key, number, why)
+                loop.call_soon_threadsafe(done, key, number, failed)
 
         self._thread.submit(job)
 
@@ -137,5 +114,8 @@ def ring_seq_now() -> int:
     return -(-time.time_ns() // 1_000 // 4) * 4
 
 
-def _why(fault: OSError) -> str:
-    return (fault.strerror or type(fault).__name__).lower()
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -331,7 +331,7 @@ class Driver:
 
     def _stored(self, host: Host, job: tuple[int, int]) -> None:
         incarnation, ticket = job
-        done = host.disk.finish(self.schedule.time, ticket)
+        done = host.disk.finish(ticket)
         if done is None or not host.up or host.incarnation != incarnation:
             return
         key, number, why = done

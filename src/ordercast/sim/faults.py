@@ -305,8 +305,8 @@ class ClockJump(MemberFault, frozen=True, kw_only=True, tag="clock"):
 
 class DiskFault(MemberFault, frozen=True, kw_only=True, tag="disk"):
     """slow: `times` as long.  full, error: writes fail.  lost: what was written since `at_ms` is gone after a crash,
-    though it was acknowledged.  torn: the write under way at a crash leaves half a record.  flip: a bit of what was
-    written turns.  Damaged records are found by their checksum at the next start, and the one before is used."""
+    though it was acknowledged.  torn: the write under way at a crash leaves any part of itself.  flip: at a crash each
+    file has one of its bits turned, with even chance.  What the next life makes of it: `drivers/store.py`."""
 
     family = "disk"
     how: Literal["slow", "full", "error", "lost", "torn", "flip"] = "slow"

@@ -1,13 +1,13 @@
-"""A host: one server with a finite input buffer, its clocks, its disk, and the process of one member on it."""
+"""A host: one server with a finite input buffer, its clocks, and the process of one member on it."""
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ordercast.drivers.incoming import Incoming
+from ordercast.sim.disk import Disk
 from ordercast.sim.scenario import Cost, Hosts
 from ordercast.stack import Stack
 from ordercast.types import Peer
@@ -78,86 +78,6 @@ class Clock:
         """Run at another pace from now on."""
         self.base, self.anchor = self.now(time), time
         self.ppm = ppm
-
-
-class Disk:
-    """Durable records, each with a checksum; the older versions of a key stay until they are overwritten twice."""
-
-    VERSIONS = 8
-
-    def __init__(self, write_ns: int) -> None:
-        self.write_ns = write_ns
-        self.times = 1.0  # slow: factor
-        self.fails = ""  # full, error
-        self.lost_since: int | None = None
-        self.torn = False
-        self.flip = False
-        self.incarnation = 0  # the driver's own record
-        self.records: dict[str, list[tuple[int, int, bytes, int]]] = {}  # key -> (time, number, data, checksum)
-        self.writing: dict[int, tuple[str, int, bytes]] = {}  # under way, by ticket
-        self._ticket = 0
-
-    def begin(self, key: str, number: int, data: bytes) -> tuple[int, int]:
-        """Start a write; returns (ticket, how long it takes)."""
-        self._ticket += 1
-        self.writing[self._ticket] = (key, number, data)
-        return self._ticket, int(self.write_ns * self.times)
-
-    def finish(self, time: int, ticket: int) -> tuple[str, int, str] | None:
-        """(key, number, why it failed or ""), or None when the process that wrote has died."""
-        write = self.writing.pop(ticket, None)
-        if write is None:
-            return None
-        key, number, data = write
-        if not self.fails:
-            self._put(time, key, number, data, _checksum(key, number, data))
-        return key, number, self.fails
-
-    def crash(self) -> None:
-        """The process died: writes under way vanish, or are left torn; a lying disk forgets more."""
-        for key, number, data in self.writing.values():
-            if self.torn:
-                self._put(0, key, number, data[: len(data) // 2], _checksum(key, number, data))
-        self.writing.clear()
-        if self.lost_since is not None:
-            for key in list(self.records):
-                self.records[key] = [r for r in self.records[key] if r[0] < self.lost_since]
-        if self.flip:
-            for versions in self.records.values():
-                if versions:
-                    time, number, data, checksum = versions[-1]
-                    versions[-1] = (time, number, _flipped(data), checksum ^ (not data))
-
-    def wipe(self) -> None:
-        self.records.clear()
-        self.incarnation = 0
-
-    def load(self) -> tuple[dict[str, tuple[int, bytes]], int]:
-        """What a starting process finds, and how many damaged records were passed over."""
-        found: dict[str, tuple[int, bytes]] = {}
-        damaged = 0
-        for key, versions in self.records.items():
-            while versions:
-                _, number, data, checksum = versions[-1]
-                if _checksum(key, number, data) == checksum:
-                    found[key] = (number, data)
-                    break
-                versions.pop()
-                damaged += 1
-        return found, damaged
-
-    def _put(self, time: int, key: str, number: int, data: bytes, checksum: int) -> None:
-        versions = self.records.setdefault(key, [])
-        versions.append((time, number, data, checksum))
-        del versions[: -self.VERSIONS]
-
-
-def _checksum(key: str, number: int, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(f"{key}:{number}".encode()))
-
-
-def _flipped(data: bytes) -> bytes:
-    return bytes([data[0] ^ 1]) + data[1:] if data else data
 
 
 class Host:

@@ -9,6 +9,7 @@ from typing import Any
 from ordercast.contract import Action, Layer, Setup
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Incoming
+from ordercast.drivers.store import Store
 from ordercast.errors import UsageError
 from ordercast.sim.driver import Driver
 from ordercast.sim.host import Host
@@ -31,8 +32,12 @@ class Lives:
         driver.left = self.left
 
     def start(self, host: Host) -> None:
-        """A process starts, with what its disk holds."""
-        setup = self._setup(host)
+        """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
+        store = host.disk.open()
+        try:
+            setup = self._setup(host, store)
+        except OSError:
+            return
         identity, scenario = setup.identity, self.scenario
         host.recorder = self.journal.recorder(host, setup)
         host.stack = stack = self.maker(setup)
@@ -43,13 +48,12 @@ class Lives:
         self._admit(host, identity)
         self.journal.life(host, Kind.START, ring_seq=identity.ring_seq)
         host.refresh()
-        stored, damaged = host.disk.load()
-        for _ in range(damaged):
-            self.journal.refused(host, "disk")
+        for name in store.damaged:
+            self.journal.refused(host, "disk", what=name)
         now = host.clock.now(self.schedule.time)
         self.driver.inputs += 1
-        actions = stack.start(now, identity, stored)
-        host.recorder.input(started(now, identity, stored), actions)
+        actions = stack.start(now, identity, store.stored)
+        host.recorder.input(started(now, identity, store.stored), actions)
         self.driver.perform(host, actions)
         if host.consumer is not None:
             host.consumer[1] = 0
@@ -67,8 +71,8 @@ class Lives:
         )  # fmt: skip
         host.peer, host.known, host.untold = admission.me, admission.newest, host.incoming.untold
 
-    def _setup(self, host: Host) -> Setup:
-        scenario, identity = self.scenario, self._identity(host)
+    def _setup(self, host: Host, store: Store) -> Setup:
+        scenario, identity = self.scenario, self._identity(host, store)
         timeout_ns = round(scenario.timeout_ns * host.timeouts)
         generator = scenario.generator(f"core/{host.id}/{host.lives}")
         setup = Setup(identity, timeout_ns, self.options, self.frame_bytes, generator, host.nets)
@@ -76,19 +80,17 @@ class Lives:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         return setup
 
-    def _identity(self, host: Host) -> Identity:
+    def _identity(self, host: Host, store: Store) -> Identity:
         """Incarnation and ring number (us) from the wall clock; from the disk, or the scenario, where that is later."""
         start, time = self.scenario.start, self.schedule.time
         wall = start.wall_s * 1_000 * MS + time + host.wall_ns
-        incarnation = max(host.disk.incarnation + 1, wall)
         ring_seq = -(-(wall // 1_000) // 4) * 4
-        if start.incarnation is not None:
-            incarnation = max(host.disk.incarnation + 1, start.incarnation + host.lives)
+        least = wall if start.incarnation is None else start.incarnation + host.lives
         if start.ring_seq is not None:  # a later life, which may have lost its disk, goes on by the clock as well
             ring_seq = start.ring_seq + (4 * host.lives - (-(time // 1_000) // 4) * 4 if host.lives else 0)
-        host.disk.incarnation = host.incarnation = incarnation
+        host.incarnation = store.new_incarnation(least)
         host.lives += 1
-        return Identity(host.id, incarnation, self.scenario.ids, GROUP, ring_seq)
+        return Identity(host.id, host.incarnation, self.scenario.ids, GROUP, ring_seq)
 
     def crash(self, host: Host, why: str = "crash") -> None:
         """The process is gone, with all that it held in memory."""

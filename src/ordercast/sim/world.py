@@ -10,9 +10,10 @@ from ordercast import registry
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
 from ordercast.sim.carrier import Carrier
+from ordercast.sim.disk import Disk
 from ordercast.sim.driver import Driver
 from ordercast.sim.fault_plan import FaultPlan
-from ordercast.sim.host import Clock, CostFunction, Disk, Host, linear_cost
+from ordercast.sim.host import Clock, CostFunction, Host, linear_cost
 from ordercast.sim.journal import Journal
 from ordercast.sim.lives import Lives, Maker
 from ordercast.sim.outcome import Outcome
@@ -177,7 +178,7 @@ def hosts_of(scenario: Scenario, cost: CostFunction | None, level: Level) -> dic
         skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
         drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000
         clock = Clock(1_000 * MS + int(skew), int(drift))
-        disk = Disk(round(scenario.hosts.disk_us * 1000))
+        disk = Disk(round(scenario.hosts.disk_us * 1000), scenario.generator(f"disk/{id}"))
         host = hosts[id] = Host(id, nets, clock, disk, cost, recorded=level >= Level.RECORD)
         host.buffer_packets_max = scenario.hosts.buffer_packets
         host.buffer_bytes_max = scenario.hosts.buffer_bytes

@@ -56,8 +56,8 @@ class HostStrikes:
         field, on, off = {
             "slow": ("times", fault.times, 1.0),
             "full": ("fails", "full", ""),
-            "error": ("fails", "write error", ""),
-            "lost": ("lost_since", self.schedule.time, None),
+            "error": ("fails", "error", ""),
+            "lost": ("lies", True, False),
             "torn": ("torn", True, False),
             "flip": ("flip", True, False),
         }[fault.how]

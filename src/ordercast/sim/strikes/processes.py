@@ -15,6 +15,8 @@ from ordercast.sim.traps import Trap
 if TYPE_CHECKING:
     from ordercast.sim.fault_plan import FaultPlan
 
+RETRY_MS = 10.0  # until a process that could not start is started again
+
 
 class ProcessStrikes:
     """Faults on lives of members."""
@@ -32,9 +34,15 @@ class ProcessStrikes:
 
         def back() -> None:
             if not self.plan.away_for_good(host):
-                self.lives.restart(host, disk)
+                self._restart(host, disk)
 
         self.plan.after(round(down_ms * MS), back)
+
+    def _restart(self, host: Host, disk: bool = True) -> None:
+        """A process that cannot store its incarnation ends at once; somebody starts it again."""
+        self.lives.restart(host, disk)
+        if not host.up:
+            self._back(host, RETRY_MS, True)
 
     def _crash(self, running: Running, fault: f.Crash) -> None:
         host = running.host
@@ -85,7 +93,7 @@ class ProcessStrikes:
             host.timeouts = times
             if host.up:
                 self.lives.crash(host, "another timeout")
-                self.lives.restart(host)
+                self._restart(host)
 
         self._overrides.put(running, "timeout", 1.0, fault.times, use)
 

@@ -27,8 +27,8 @@ class Happening(Enum):
     """What can happen to a member, in the words of the documentation."""
 
     LOSS = "no token for T_loss; direct links: a member silent for T_loss"
-    BLAMED = "the owner gives up: a mark or link that stands still, a flush too long"
-    HINT = "port unreachable: the process of a member of my ring is gone"
+    BLAMED = "the owner gives up, whom it blames is struck: a mark or link that stands still, a flush too long"
+    HINT = "port unreachable: a member of my ring is gone, its row says so"
     WENT_ON = "a member of my ring names a newer view"
     OTHER_LIFE = "a member of my view comes back in another life"
     NEWS = "own row or table changed, or a wait may be over"
@@ -75,7 +75,7 @@ class Act(Enum):
 
 class Rule(NamedTuple):
     act: Act
-    to: State
+    to: State  # in force when the part acts
 
 
 _O, _G, _C, _R, _P = State

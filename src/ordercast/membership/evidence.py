@@ -99,16 +99,14 @@ class Evidence:
         link = self.links.get(q)
         return link is not None and link.strikes > FREE_STRIKES and now - link.since < self.probation_ns(q)
 
-    def strike(self, now: Nanoseconds, q: MemberId) -> bool:
-        """Count a break of the link.  True if q is on probation now; it is then out of `hears` at once."""
+    def strike(self, now: Nanoseconds, q: MemberId) -> None:
+        """Count a break of the link.  One that puts q on probation takes it out of `hears` at once."""
         link = self.links[q]
         self._forgive(now, link)
         link.strikes = min(STRIKES_MAX, link.strikes + 1)
         link.since = link.calm = now
-        on_probation = link.strikes > FREE_STRIKES
-        if on_probation:
+        if link.strikes > FREE_STRIKES:
             link.hears = False
-        return on_probation
 
     def recompute(self, now: Nanoseconds, gone: Container[MemberId] = ()) -> list[MemberId]:
         """Bring `hears` up to date; the members that dropped out, each struck.  Of the `gone` nothing else is due."""

@@ -276,7 +276,8 @@ def _text(path: Path, like: str) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise ConfigError([f"{path}: line {line}: byte 0x{raw[error.start]:02x} is not UTF-8"]) from None
+        words = f"byte 0x{raw[error.start]:02x} is not UTF-8: expected a TOML file"
+        raise ConfigError([f"{path}: line {line}: {words}"]) from None
 
 
 _KEY = re.compile(r"""\s*([\w-]+(?:\s*\.\s*[\w-]+)*)\s*=""")

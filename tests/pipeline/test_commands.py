@@ -94,7 +94,7 @@ def test_a_sweep_goes_on_and_says_what_failed(call: Answer, tmp_path: Path) -> N
         (["measure", "EMPTY", "--plain"], "holds no trace"),
         (["report", "GOOD", "--plain", "--out", "EMPTY/x"], "cannot be written"),
         (["sweep", "nowhere.toml"], "nowhere.toml: cannot be read"),
-        (["sweep", "GOOD/x.parquet"], "expected text in UTF-8"),
+        (["sweep", "GOOD/x.parquet"], "is not UTF-8: expected a TOML file"),
     ],
 )
 def test_mistakes(

@@ -63,6 +63,7 @@ class Turning:
     ) -> None:
         self.me, self.net, self.timeout_ns = setup.identity.me, net, setup.timeout_ns
         self.rings, self.membership, self.options = rings, membership, rings.options
+        self.standing = membership.standing
         self._carry, self._recovering = carry, recovering
         self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.settled, wake=self.wake, go=go)
         self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
@@ -79,7 +80,7 @@ class Turning:
     def settled(self) -> bool:
         """Whether every member of the view holds what I sent on this ring."""
         ring = self.rings.ring
-        return self.membership.state is State.OPERATIONAL and min(ring.delivered, ring.safe_upto) >= self.own_last
+        return self.standing.state is State.OPERATIONAL and min(ring.delivered, ring.safe_upto) >= self.own_last
 
     # ---------------------------------------------------------------------------------------------------------- packets
 
@@ -91,7 +92,7 @@ class Turning:
                 out += self._foreign(now, source, data.ring)
                 return
             ring = attempt.new
-        elif self.membership.frozen:  # layer D2
+        elif self.standing.frozen:  # layer D2
             return
         if not ring.fits(data):
             out.append(Note("drop", {"why": "number", "seq": data.seq}))
@@ -137,7 +138,7 @@ class Turning:
 
     def current(self) -> Ring | None:
         """The ring whose tokens I handle now."""
-        return self.rings.turning(self.membership.state)
+        return self.rings.turning(self.standing.state)
 
     # ------------------------------------------------------------------------------------------------------------ token
 
@@ -145,7 +146,7 @@ class Turning:
         """All frames are in: now the token, and after it the application."""
         out = self.take(now) if self.hand.pending is not None else []
         ring = self.rings.ring
-        if self.membership.state is State.OPERATIONAL:
+        if self.standing.state is State.OPERATIONAL:
             if ring.delivered < ring.my_aru:
                 out += self.deliver()
             if ring.my_aru < ring.high:  # only the token can ask for what is missing
@@ -262,7 +263,7 @@ class Turning:
     def wake(self, now: Nanoseconds) -> list[Action]:
         """There is something to do: use a token in hand, or ask the representative not to hold it."""
         hand, several = self.hand, len(self.rings.ring.members) > 1
-        if self.membership.state is not State.OPERATIONAL:
+        if self.standing.state is not State.OPERATIONAL:
             return []
         if hand.lingers and not self.sender.leaving:
             return self._early(now)

@@ -114,6 +114,7 @@ def test_a_file_as_people_write_it(tmp_path):
         ("seed = -1", "f.toml: seed: expected 0 to 2^64 - 1, got -1"),
         ("timeout_ms = 0", "f.toml: timeout_ms: expected more than 0, got 0"),
         ("service = 'best'", "f.toml: service: expected one of fifo, causal, agreed, safe, quasi, got 'best'"),
+        ("packet_bytes = 1000", "f.toml: packet_bytes: expected 1472 to 65507, got 1000"),
         ("datagram_bytes = 100", "f.toml: datagram_bytes: expected 548 to 65507, got 100"),
         ("senders = [9]", "f.toml: senders: expected members 1 to 3, got 9"),
         ("[[nets]]\nmodel = 'x'", "f.toml: nets[0].model: expected one of lan, links, graph, got 'x'"),

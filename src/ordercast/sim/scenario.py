@@ -136,6 +136,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     start: Start = Start()
     timeout_ms: float = 40.0  # T
     datagram_bytes: int = 1472
+    packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels as a train; 0: as large as a datagram
     wire: bool = False  # every datagram goes through encode and decode
     faults: tuple[AnyFault, ...] = ()
     heal_ms: float | None = None  # all faults but lasting ones end, the core is up for good
@@ -220,6 +221,8 @@ class Scenario(Part, frozen=True, kw_only=True):
             say("sizes: expected at least one size of 0 bytes or more")
         if not DATAGRAM_BYTES_MIN <= self.datagram_bytes <= DATAGRAM_BYTES_MAX:
             say(f"datagram_bytes: expected {DATAGRAM_BYTES_MIN} to {DATAGRAM_BYTES_MAX}, got {self.datagram_bytes}")
+        if self.packet_bytes and not self.datagram_bytes <= self.packet_bytes <= DATAGRAM_BYTES_MAX:
+            say(f"packet_bytes: expected {self.datagram_bytes} to {DATAGRAM_BYTES_MAX}, got {self.packet_bytes}")
         for name in ("timeout_ms", "limit_ms"):
             if not 0 < getattr(self, name) < 1e12:
                 say(f"{name}: expected more than 0, got {getattr(self, name)}")
@@ -302,6 +305,10 @@ class Scenario(Part, frozen=True, kw_only=True):
     @property
     def talkers(self) -> tuple[int, ...]:
         return tuple(sorted(self.senders)) or self.ids
+
+    @property
+    def packet_largest(self) -> int:
+        return self.packet_bytes or self.datagram_bytes
 
     @property
     def timeout_ns(self) -> int:

@@ -11,7 +11,7 @@ from heapq import heappush
 
 from ordercast.contract import ALL, Packet, Transmit
 from ordercast.drivers.admission import PREFIX_BYTES
-from ordercast.drivers.trains import couple
+from ordercast.drivers.trains import cars, couple
 from ordercast.sim.host import Host
 from ordercast.sim.journal import Journal
 from ordercast.sim.links import Datagram, Filter, Remembering, wire_reason
@@ -111,11 +111,12 @@ class Carrier:
         if not self.trains or size <= self.scenario.datagram_bytes:
             return (self.encode(host.peer, packet, host.transmitted) if self.scenario.wire else None,)
         prefix = wire_header.pack(self.group, host.id, host.incarnation, 0)[:PREFIX_BYTES]
-        cars = couple(prefix, host.transmitted, self.codec.encode(packet), self.scenario.datagram_bytes)
-        self.transmitted += len(cars) - 1
-        host.transmitted += len(cars) - 1
-        host.transmitted_bytes += sum(map(len, cars)) - size
-        return cars
+        train = couple(prefix, host.transmitted, self.codec.encode(packet), self.scenario.datagram_bytes)
+        datagrams = cars(train, self.scenario.datagram_bytes)
+        self.transmitted += len(datagrams) - 1
+        host.transmitted += len(datagrams) - 1
+        host.transmitted_bytes += len(train) - size
+        return datagrams
 
     def _fly(self, source: int, to: int, at: int, datagram: Datagram, multicast: bool) -> None:
         copies = [(at, datagram)]

@@ -12,7 +12,7 @@ import pytest
 
 from ordercast import registry
 from ordercast.contract import Action, Layer, Packet, Setup, Transmit
-from ordercast.drivers.trains import couple
+from ordercast.drivers.trains import cars, couple
 from ordercast.lab.bench import free_ports
 from ordercast.live.node import Node
 from ordercast.live.sockets import NetAddresses
@@ -227,7 +227,7 @@ def test_losses_told_with_damaged_datagrams_and_parts_of_trains_are_told_with_th
 
     def work(member: Any) -> None:
         member.give_body(Peer(2, 5), b"\xc4", drops=4)
-        first, second = couple(prefix, 100, body, 1_200)
+        first, second = cars(couple(prefix, 100, body, 1_200), 1_200)
         member.give_bytes(first, drops=2)
         assert heard(member) == [] and member.counted() == {"packet": 1}
         member.give_bytes(second, drops=1)

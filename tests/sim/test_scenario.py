@@ -154,6 +154,7 @@ def test_a_file_as_people_write_it(tmp_path):
         ),
         ("[[faults]]\nfault = 'cut'\nnet = 1", "line 3: faults[0].net: 1: expected 0 to 0 (cut)"),
         ("[[faults]]\nfault = 'crash'\nmember = 4", "line 1: faults[0]: member 4: expected members 1 to 3 (crash)"),
+        ("packet_bytes = 100", "f.toml: line 1: packet_bytes: 100: expected 1472 to 65507, or 0"),
         (
             "[[faults]]\nfault = 'pause'\nat_ms = 5\nuntil_ms = 1",
             "line 4: faults[0].until_ms: 1.0: expected at least at_ms, which is 5 (pause)",

@@ -80,7 +80,7 @@ class Outgoing:
     def _couple(self, start: int) -> int:
         """Turn the one datagram at `start` into a train."""
         out = self._out
-        datagrams = couple(self._prefix, self._count, out[start + HEADER_BYTES :], self._datagram_bytes)
-        out[start:] = b"".join(datagrams)
-        self._count += len(datagrams) - 1
+        train = couple(self._prefix, self._count, out[start + HEADER_BYTES :], self._datagram_bytes)
+        out[start:] = train
+        self._count += (len(train) - 1) // self._datagram_bytes
         return self._datagram_bytes

@@ -6,10 +6,12 @@ hear it at the same time share one event.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappush
 
 from ordercast.contract import ALL, Packet, Transmit
+from ordercast.drivers.admission import PREFIX_BYTES
+from ordercast.drivers.trains import cars, couple
 from ordercast.sim.host import Host
 from ordercast.sim.journal import Journal
 from ordercast.sim.links import Datagram, Filter, Remembering, wire_reason
@@ -45,10 +47,11 @@ class Carrier:
         self.receivers = [  # net -> sender -> who hears its multicasts
             {m: tuple(hosts[x] for x in medium.others[m]) for m in medium.members} for medium in self.media
         ]
-        self.sizes = sizes or any(medium.needs_size for medium in self.media)
+        self.trains = scenario.packet_largest > scenario.datagram_bytes  # larger packets are cut
+        self.sizes = sizes or self.trains or any(medium.needs_size for medium in self.media)
         self.filters: list[Filter] = []  # faults on links, at work now
         self.memories: list[Remembering] = []
-        self.slow = scenario.wire  # datagrams take the longer way
+        self._weigh()
         self.transmitted = 0
         self._queue, self._number = schedule.queue, schedule.number
 
@@ -92,15 +95,28 @@ class Carrier:
         net, to, packet = action.net, action.to, action.packet
         multicast = to == ALL
         medium = self.media[net]
-        size = size or self.codec.size(packet) + wire_header.HEADER_BYTES
-        data = self.encode(host.peer, packet) if self.scenario.wire else None
-        datagram = (net, host.peer, packet, size, data, multicast)
         receivers = medium.others[host.id] if multicast else ((to,) if to in medium.others[host.id] else ())
-        if multicast:
-            for fault in self.filters:
-                fault.multicast([m for m in receivers if m != host.id])
-        for member, at in self._reach(medium, host.id, receivers, packet, size):
-            self._fly(host.id, member, at, datagram, multicast)
+        size = size or self.codec.size(packet) + wire_header.HEADER_BYTES
+        for data in self._train(host, packet, size):
+            size = size if data is None else len(data)
+            if multicast:
+                for fault in self.filters:
+                    fault.multicast([m for m in receivers if m != host.id])
+            datagram = (net, host.peer, packet, size, data, multicast)
+            for member, at in self._reach(medium, host.id, receivers, packet, size):
+                self._fly(host.id, member, at, datagram, multicast)
+
+    def _train(self, host: Host, packet: Packet, size: int) -> Sequence[bytes | None]:
+        """The bytes of each datagram it travels in; None for one that travels as an object."""
+        if not self.trains or size <= self.scenario.datagram_bytes:
+            return (self.encode(host.peer, packet, host.transmitted) if self.scenario.wire else None,)
+        prefix = wire_header.pack(self.group, host.id, host.incarnation, 0)[:PREFIX_BYTES]
+        train = couple(prefix, host.transmitted, self.codec.encode(packet), self.scenario.datagram_bytes)
+        datagrams = cars(train, self.scenario.datagram_bytes)
+        self.transmitted += len(datagrams) - 1
+        host.transmitted += len(datagrams) - 1
+        host.transmitted_bytes += len(train) - size
+        return datagrams
 
     def _fly(self, source: int, to: int, at: int, datagram: Datagram, multicast: bool) -> None:
         copies = [(at, datagram)]
@@ -143,7 +159,8 @@ class Carrier:
         self._weigh()
 
     def _weigh(self) -> None:
-        self.slow = self.scenario.wire or bool(self.filters) or bool(self.memories)
+        """Whether datagrams take the longer way."""
+        self.slow = self.scenario.wire or self.trains or bool(self.filters) or bool(self.memories)
 
     @property
     def delay_ns(self) -> int:
@@ -158,8 +175,8 @@ class Carrier:
 
     # ------------------------------------------------------------------------------------------------------------ wire
 
-    def encode(self, peer: Peer, packet: Packet) -> bytes:
-        head = wire_header.pack(self.group, peer.id, peer.incarnation, self.transmitted)
+    def encode(self, peer: Peer, packet: Packet, counter: int = 0) -> bytes:
+        head = wire_header.pack(self.group, peer.id, peer.incarnation, counter)
         return head + self.codec.encode(packet)
 
     def judge_bytes(self, data: bytes) -> str:

@@ -64,10 +64,10 @@ class Driver:
         """A multicast is at all its receivers."""
         time = self.schedule.time
         net, peer, packet, _, _, _ = datagram
-        perform = self.perform
+        sender, perform, count = peer.id, self.perform, 0
         for host in hosts:
-            if host.plain and host.known.get(peer.id) is peer:
-                self.datagrams += 1
+            if host.plain and host.known.get(sender) is peer:
+                count += 1
                 now = time + host.offset
                 actions = host.receive(now, net, peer, packet, 0)
                 if actions:
@@ -81,6 +81,7 @@ class Driver:
                     self.intake.work(host)
             else:
                 self.arrive(host, datagram)
+        self.datagrams += count
 
     def arrive(self, host: Host, datagram: Datagram) -> None:
         """A datagram is at a host, where a process may be or not."""

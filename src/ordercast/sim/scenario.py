@@ -136,6 +136,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     start: Start = Start()
     timeout_ms: Positive = 40.0  # T
     datagram_bytes: Annotated[int, Meta(ge=DATAGRAM_BYTES_MIN, le=DATAGRAM_BYTES_MAX)] = 1472
+    packet_bytes: Count = 0  # the largest packet; above datagram_bytes it travels as a train; 0: as large as a datagram
     wire: bool = False  # every datagram goes through encode and decode
     faults: tuple[AnyFault, ...] = ()
     heal_ms: float | None = None  # all faults but lasting ones end, the core is up for good
@@ -203,6 +204,8 @@ class Scenario(Part, frozen=True, kw_only=True):
             source.wrong("service", self.service, one_of(self.service, services))
         if not self.sizes:
             source.wrong("sizes", [], "at least one size")
+        if self.packet_bytes and not self.datagram_bytes <= self.packet_bytes <= DATAGRAM_BYTES_MAX:
+            source.wrong("packet_bytes", self.packet_bytes, f"{self.datagram_bytes} to {DATAGRAM_BYTES_MAX}, or 0")
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
         self._judge_nets(source)
@@ -266,6 +269,10 @@ class Scenario(Part, frozen=True, kw_only=True):
     @property
     def talkers(self) -> tuple[int, ...]:
         return tuple(sorted(self.senders)) or self.ids
+
+    @property
+    def packet_largest(self) -> int:
+        return self.packet_bytes or self.datagram_bytes
 
     @property
     def timeout_ns(self) -> int:

@@ -81,7 +81,7 @@ class World:
             hears_self=info.hears_self, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
-        size = frame_bytes(scenario.datagram_bytes, scenario.members)
+        size = frame_bytes(scenario.packet_largest, scenario.members)
         self.lives = Lives(scenario, self.driver, maker or info.factory, options, size)
         self._seat_applications(service)
         self.plan = FaultPlan(self.lives, cost)
@@ -205,6 +205,6 @@ def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any]) -> An
     return struct_of(options, info.options, f"options of {info.name}")
 
 
-def frame_bytes(datagram_bytes: int, members: int) -> int:
-    """The largest frame whose packet fits a datagram."""
-    return datagram_bytes - HEADER_BYTES - PACKET_BYTES - NUMBER_BYTES * members
+def frame_bytes(packet_bytes: int, members: int) -> int:
+    """The largest frame that fits a packet."""
+    return packet_bytes - HEADER_BYTES - PACKET_BYTES - NUMBER_BYTES * members

@@ -33,7 +33,7 @@ def reached(outcome: Outcome, scenario: Scenario) -> Counter[str]:
     """How often each probe was come by in one run."""
     found = Counter(outcome.notes)
     lives: set[int] = set()
-    room = frame_bytes(scenario.datagram_bytes, scenario.members) - _LENGTH_BYTES
+    room = frame_bytes(scenario.packet_largest, scenario.members) - _LENGTH_BYTES
     if outcome.messages and any(room < size < 2**24 for size in scenario.sizes):
         found[FRAGMENT] += 1
     for row in outcome.trace.rows:

@@ -117,11 +117,12 @@ class Real:
         self.put(name, kept)
 
     def slowly(self, number: int) -> None:
-        go, sync = threading.Event(), os.fsync
+        go, sync, flushed = threading.Event(), os.fsync, []
 
         def slow(file: int) -> None:
             go.wait()
             sync(file)
+            flushed.append(Path(os.readlink(f"/proc/self/fd/{file}")))
 
         async def work() -> None:
             self.storage.write_later(RING, number, data(number), self._answered)
@@ -133,6 +134,7 @@ class Real:
         with self.patch.context() as patch:
             patch.setattr(os, "fsync", slow)
             asyncio.run(work())
+        assert flushed == [self.folder / FILES[3], self.folder], "the bytes, then the name"
 
 
 def _broken(*_: Any, **__: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +12,14 @@ from msgspec import Meta, Struct, structs
 
 from ordercast import registry
 from ordercast.registry import Draw
-from ordercast.sim.faults import FAULTS
+from ordercast.sim.faults import FAULTS, DiskFault
 from ordercast.sim.scenario import Scenario
+from ordercast.sim.world import run
 from ordercast.swarm import seeds
 from ordercast.swarm.seeds import REGIMES, SCALES, expand
-from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more
 from ordercast.toml_input import struct_of
+from ordercast.verify.plain import check
 
 PLANS = [expand(seed) for seed in range(400)]
 
@@ -108,3 +111,17 @@ def test_what_may_be_drawn_is_allowed_and_the_swarm_names_no_option(protocol: st
     for name, values in registry.draws(options).items():
         for value in values:
             assert struct_of({name: value}, options, name) == options(**{name: value})
+
+
+def test_a_disks_fault_shows_at_a_start() -> None:
+    """Drawn alone, a while of bad disk and a start would hardly ever meet."""
+    missing = {"full", "error", "torn", "flip"}
+    ground = Ground(random.Random(1), (1, 2, 3), (), 40.0, 120.0, 600.0, 1472, (64,))
+    for seed in range(100):
+        faults = tuple(more(ground, ("crash", "disk")))
+        for how in missing & {fault.how for fault in faults if isinstance(fault, DiskFault)}:
+            outcome = run(Scenario(members=3, messages=60, faults=faults, heal_ms=600.0, seed=seed), level="full")
+            assert [verdict for verdict in check(outcome.trace) if verdict.state == "broken"] == [], faults
+            if outcome.drops["disk"] + outcome.notes["storage_failed"]:
+                missing.remove(how)
+    assert not missing

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ordercast.sim import faults as f
 from ordercast.sim.law import Delay
 
+BACK_MS = 0.05  # after a start, half way through its first write
 PERMANENT = "permanent"  # lopsided cuts that never heal: one-way, bridged, ring-shaped
 
 
@@ -258,7 +259,7 @@ def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
         return []
     makers: list[tuple[Maker, tuple[str, ...]]] = [
         (_foreign, ("replay",)), (_other_timeout, ("crash",)), (_ghost, ("crash", "replay")),
-        (_late_loss, ("loss",)), (_regroup_at_merge, ("leave", "partition")),
+        (_late_loss, ("loss",)), (_regroup_at_merge, ("leave", "partition")), (_bad_start, ("crash", "disk")),
     ]  # fmt: skip
     out: list[f.AnyFault] = []
     for maker, needs in makers:
@@ -306,6 +307,20 @@ def _regroup_at_merge(g: Ground) -> list[f.AnyFault]:
         f.Partition(shape="halves", at_ms=at, until_ms=until),
         *(f.Regroup(member=g.member(), at_ms=near, away_ms=away) for _ in range(g.random.randint(1, 3))),
     ]
+
+
+def _bad_start(g: Ground) -> list[f.AnyFault]:
+    """A disk's fault meets a start, where it shows: writes fail when a member has just come back and stores its first
+    numbers; or it dies at such a moment, and what it finds then was torn, lost, or has turned."""
+    at = g.time()
+    length, down = (round(g.strength(0.1, 2) * g.timeout_ms, 3) for _ in range(2))
+    fault = f.DiskFault(
+        member=g.member(), how=g.random.choice(("full", "error", "lost", "torn", "flip")), at_ms=at,
+        until_ms=round(min(g.heal_ms, at + length + down), 1),
+    )  # fmt: skip
+    if fault.how in ("full", "error"):
+        return [f.Crash(member=fault.member, at_ms=round(max(0, at - down - BACK_MS), 3), down_ms=down), fault]
+    return [fault, f.Storm(member=fault.member, at_ms=at, times=2, every_ms=round(down + BACK_MS, 3), down_ms=down)]
 
 
 MAKERS: dict[str, Maker] = {

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
-from ordercast.live import namespaces
+from ordercast.lab import namespaces
 
 from .conftest import Cli
 

@@ -83,10 +83,20 @@ def test_status_says_what_it_waits_for():
     world = World(3, 40)
     world.store_ns = 5 * MS
     world.start()
-    words = set()
+    said = {}  # in the order of their first time
     for _ in range(400):
         world.run_t(0.005)
-        words |= {owner.m.status()["waits"].split(" ")[1] for owner in world.owners.values()}
-    assert {"ring", "recovery", "nothing"} & words and "the" in words
+        said |= dict.fromkeys(owner.m.status()["waits"] for owner in world.owners.values())
+    assert list(said) == [
+        "for the others to start",
+        "for the link with member 1 to settle",
+        "for members 2, 3 to agree",
+        "for ring number 8 to be stored",
+        "for the commit token of member 1",
+        "for members 1 to agree",
+        "for the commit token of ring 8.1",
+        "for recovery in ring 8.1",
+        "for nothing",
+    ]
     world.leave(2)
     assert world.owners[2].m.status()["waits"] == "for nothing: it left"

@@ -158,24 +158,16 @@ def members_clone_admitted(setup: Setup) -> Stack:
     return totem(setup, sight=Twin)
 
 
-@mutant(
-    "members_taught_nothing_no_rest", "totem", AREA, "after an install rows of the old view are believed, at once",
-    scenario="bridge_of_seven",
-)  # fmt: skip
-def members_taught_nothing_no_rest(setup: Setup) -> Stack:
-    class Forgets(Membership):
-        def _rows(self) -> dict[MemberId, Row]:
-            return dict(self.sight.table.rows)
+@mutant("members_no_rest", "totem", AREA, "nobody waits for rows to rest", scenario="bridge_of_seven")
+def members_no_rest(setup: Setup) -> Stack:
+    class NoRest(Patience):
+        __slots__ = ()
 
-    return totem(setup, membership=Forgets, patience=_NoRest)
+        def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
+            words = super()._reason(now, rows, chosen)
+            return "" if words.startswith("for rows to rest") else words
 
-
-class _NoRest(Patience):
-    __slots__ = ()
-
-    def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
-        words = super()._reason(now, rows, chosen)
-        return "" if words.startswith("for rows to rest") else words
+    return totem(setup, patience=NoRest)
 
 
 @mutant("members_silence_ignored", "totem", AREA, "who was heard once is heard for ever")

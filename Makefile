@@ -1,6 +1,6 @@
 # make setup     everything into .venv (once; python3 and make are all that must be there)
 # make run       four real processes, one total order, verified by Spark
-# make test      all tests
+# make test      all tests, on two cores (one file: make test TESTS=tests/unit/test_wire.py; in one process: WORKERS=0)
 # make lint      style, types, pages that are out of date
 # make bench     figures of this machine
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
@@ -18,6 +18,7 @@ CAMPAIGN = --seeds 0:20000 --minutes 120 --out out/campaign --summary docs/campa
 MUTANTS = --seeds 0:200
 SOAK_SECONDS = 600
 TESTS = tests
+WORKERS = 2
 
 .PHONY: membership help setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
@@ -32,7 +33,7 @@ run: setup
 	$(ORDERCAST) run $(RUN)
 
 test: setup
-	$(PY) -m pytest $(TESTS)
+	$(PY) -m pytest -n $(WORKERS) $(TESTS)
 
 lint: setup
 	$(PY) -m ruff check .

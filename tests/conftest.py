@@ -1,9 +1,11 @@
-"""Options shared by all tests."""
+"""Options shared by all tests, and how they are dealt out to the workers of `pytest -n` (`make test`)."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,3 +21,42 @@ sys.path += [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) i
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the expected side of text scripts anew")
+
+
+# ------------------------------------------------------------------------------------------------------- two workers
+
+# Tests that need the machine: many processes, sockets, network namespaces, Spark's JVM.  They are one piece of work,
+# begun first, so that two of them never meet and one session of Spark serves them all.
+MACHINE = ("tests/spark/", "tests/live/")
+# Folders of long tests, each a piece of its own, begun next; of all others a file is a piece, with its fixtures.
+LONG = ("tests/swarm/", "tests/mutants/", "tests/membership/", "tests/conformance/", "tests/sim/", "tests/totem/")
+
+
+def piece(test: str) -> str:
+    """What a worker takes as a whole."""
+    if test.startswith(MACHINE):
+        return "machine"
+    return test if test.startswith(LONG) else test.partition("::")[0]
+
+
+def turn(test: str) -> int:
+    """When a piece is begun: what takes long before what takes little, or a worker is left alone in the end."""
+    first = MACHINE + LONG
+    return next((at for at, folder in enumerate(first) if test.startswith(folder)), len(first))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:  # in one process the order stays as it is written
+        items.sort(key=lambda item: turn(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Pieces(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return piece(nodeid)
+
+    config.option.loadscopereorder = False  # by turn, not by the number of tests
+    return Pieces(config, log)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from ordercast.lab import namespaces
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
-from ordercast.live import namespaces
 
 from .conftest import Cli
 

@@ -12,12 +12,13 @@ import pytest
 
 from ordercast.cli.run import late
 from ordercast.errors import TraceError
+from ordercast.lab.bench import free_ports
 from ordercast.lab.launcher import Fault, RunPlan
 from ordercast.trace.load import load
 from ordercast.trace.rows import SUFFIX, RowReader
 from ordercast.trace.schema import Kind
 
-from .conftest import Cli, processes_with, wait_for
+from .conftest import WAIT_SECONDS, Cli, processes_with, wait_for
 
 
 def members_of(directory: Path) -> list[int]:
@@ -67,7 +68,7 @@ def test_a_killed_member_leaves_a_readable_trace_and_the_run_says_who_died(cli: 
     rows = wait_for(lambda: [p for p in out.glob(f"trace/member-2-*{SUFFIX}") if written(p) > 50])
     victim = wait_for(lambda: [p for p in members_of(out) if f"--id\0{2}\0".encode() in _words(p)])
     os.kill(victim[0], signal.SIGKILL)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=WAIT_SECONDS)
     assert run.returncode == 1
     assert "member 2 was killed by SIGKILL" in err and len(err.splitlines()) == 1
     read_back = RowReader(rows[0]).rows()
@@ -98,13 +99,13 @@ def test_nothing_is_left_after_an_interrupt(cli: Cli, tmp_path: Path, how: str) 
     assert len(members_of(out)) == 3
     if how == "killed":
         run.send_signal(signal.SIGKILL)
-        assert run.wait(timeout=10) == -signal.SIGKILL
+        assert run.wait(timeout=WAIT_SECONDS) == -signal.SIGKILL
     else:
         run.send_signal(signal.SIGINT)
         if how == "twice":
             run.send_signal(signal.SIGINT)
-        assert run.wait(timeout=20) == 130
-    wait_for(lambda: not members_of(out), 5.0)
+        assert run.wait(timeout=WAIT_SECONDS) == 130
+    wait_for(lambda: not members_of(out))
     if how == "once":
         ends = [p for p in out.glob(f"trace/member-[123]-*{SUFFIX}") if RowReader(p).rows()[-1].kind == Kind.END]
         assert len(ends) == 3, "an interrupted run ends its traces"
@@ -186,14 +187,14 @@ def test_bench_prints_its_figures(cli: Cli, mode: str) -> None:
 
 def test_two_runs_share_a_port(cli: Cli, tmp_path: Path) -> None:
     """The group id keeps them apart: same multicast address and port, other groups."""
-    port = 31_000 + os.getpid() % 20_000
+    port, *own = free_ports(3)
     files = []
-    for k in (1, 2):
+    for k, at in enumerate(own, 1):
         path = tmp_path / f"group-{k}.toml"
         path.write_text(
             f'group = "apart-{k}"\nprotocol = "token_site"\ninsecure = true\n'
             f'state_dir = "s{k}"\ntrace.level = "off"\nnet.port = {port}\n'
-            f'[[member]]\nid = 1\naddress = "127.0.0.1:{port + k}"\n'
+            f'[[member]]\nid = 1\naddress = "127.0.0.1:{at}"\n'
         )
         files.append(path)
     members = [cli.start("member", "--config", str(path), "--id", "1", stdin=-1) for path in files]
@@ -206,7 +207,7 @@ def test_two_runs_share_a_port(cli: Cli, tmp_path: Path) -> None:
     wait_for(lambda: cli.json("status", "--config", str(files[0]))["members"][0]["drops"].get("group"))
     for member in members:
         member.send_signal(signal.SIGTERM)
-        assert member.wait(timeout=20) == 0
+        assert member.wait(timeout=WAIT_SECONDS) == 0
 
 
 def test_the_report_is_one_self_contained_page(cli: Cli, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.mutants import expect, rows
 from tests.mutants.registry import MUTANTS, Maker, make
 
 from ordercast.sim.scenario import Scenario
-from ordercast.swarm.judge import judge
+from ordercast.swarm.judge import RAISES, judge
 from ordercast.swarm.seeds import expand
 
 By = dict[str, Any]  # a run, named by one of: seed, scenario, row
@@ -28,8 +28,15 @@ EXPECTED = expect.read()
 RUN_S = 10.0  # seconds of work one run may take: killers are run again in every test, and some mutants never end
 
 
+MISFITS = ("AttributeError", "ImportError", "NameError", "TypeError")  # of code that does not fit together
+
+
 class TooLong(BaseException):
     """A run is given up; that kills nobody."""
+
+
+class Misfit(Exception):
+    """A mutant was written for other code: it raises before it can break anything, and that kills nobody."""
 
 
 def variant(name: str) -> str:
@@ -74,6 +81,13 @@ def runs(name: str, seeds: range) -> Iterator[By]:
 
 def broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
     """(promise, what broke it) of one run with this variant; empty if nothing did."""
+    promise, text = _broken(by, protocol, maker)
+    if promise == RAISES and text.startswith(MISFITS):
+        raise Misfit(text)
+    return promise, text
+
+
+def _broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
     if "row" in by:
         return rows.broken(by["row"], maker)
     scenario = directed(by["scenario"]) if "scenario" in by else expand(by["seed"], (protocol,)).scenario

@@ -20,7 +20,6 @@ from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Got, Join
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
-from ordercast.membership.standing import Standing
 from ordercast.membership.stay import Stay
 from ordercast.membership.step import Step
 from ordercast.membership.table import Table
@@ -162,25 +161,16 @@ def members_clone_admitted(setup: Setup) -> Stack:
     return totem(setup, sight=Twin)
 
 
-@mutant(
-    "members_taught_nothing_no_rest", "totem", AREA, "after an install rows of the old view are believed, at once",
-    scenario="bridge_of_seven",
-)  # fmt: skip
-def members_taught_nothing_no_rest(setup: Setup) -> Stack:
-    return totem(setup, standing=_Untaught, patience=_NoRest)
+@mutant("members_no_rest", "totem", AREA, "nobody waits for rows to rest", scenario="bridge_of_seven")
+def members_no_rest(setup: Setup) -> Stack:
+    class NoRest(Patience):
+        __slots__ = ()
 
+        def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
+            words = super()._reason(now, rows, chosen)
+            return "" if words.startswith("for rows to rest") else words
 
-class _Untaught(Standing):
-    def taught(self, table: Rows) -> dict[MemberId, Row]:
-        return dict(table)
-
-
-class _NoRest(Patience):
-    __slots__ = ()
-
-    def _reason(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> str:
-        words = super()._reason(now, rows, chosen)
-        return "" if words.startswith("for rows to rest") else words
+    return totem(setup, patience=NoRest)
 
 
 @mutant("members_silence_ignored", "totem", AREA, "who was heard once is heard for ever")
@@ -211,7 +201,11 @@ def members_no_waits(setup: Setup) -> Stack:
 
 @mutant("members_commit_teaches_nothing", "totem", AREA, "after an install rows that show the old view are believed")
 def members_commit_teaches_nothing(setup: Setup) -> Stack:
-    return totem(setup, standing=_Untaught)
+    class Untaught(Standing):
+        def taught(self, table: Rows) -> dict[MemberId, Row]:
+            return dict(table)
+
+    return totem(setup, standing=Untaught)
 
 
 @mutant("members_any_join_gathers", "totem", AREA, "a Join from outside breaks a working view")

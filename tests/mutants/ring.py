@@ -300,12 +300,12 @@ def ring_duplicates_kept(setup: Setup) -> Stack:
     class Keeps(Ring):
         def receive(self, data: Held) -> bool:
             if data.seq <= self.delivered and type(data) is Data:
-                self.again = [*getattr(self, "again", []), data]
+                self.twice = [*getattr(self, "twice", []), data]
             return super().receive(data)
 
         def deliver(self) -> list[Held]:
-            again, self.again = getattr(self, "again", []), []
-            return again + super().deliver()
+            twice, self.twice = getattr(self, "twice", []), []
+            return twice + super().deliver()
 
     return totem(setup, ring=Keeps)
 

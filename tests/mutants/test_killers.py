@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.mutants import MUTANTS, killers, rows
-from tests.mutants.hunt import EXPECTED, SCENARIOS, broken, directed
+from tests.mutants.hunt import EXPECTED, SCENARIOS, Misfit, broken, directed
 
 from ordercast import registry
+from ordercast.contract import Setup
+from ordercast.stack import Stack
 from ordercast.swarm.judge import judge
 
 KILLERS = killers.read()
@@ -15,9 +17,9 @@ AGAIN = [name for name, kill in KILLERS.items() if kill.promise != "S25"]  # tho
 
 @pytest.mark.parametrize("name", AGAIN)
 def test_is_killed_again(name: str) -> None:
-    mutant = MUTANTS[name]
-    promise, _ = broken(KILLERS[name].by, mutant.protocol, mutant.maker)
-    assert promise, f"run `python -m tests.mutants {name} --write`"
+    mutant, kept = MUTANTS[name], KILLERS[name]
+    promise, text = broken(kept.by, mutant.protocol, mutant.maker)
+    assert promise == kept.promise, f"{text}; if that is right, run `python -m tests.mutants {name} --write`"
 
 
 @pytest.mark.parametrize("title", sorted({kill.row for kill in KILLERS.values()} - {""}))
@@ -43,3 +45,12 @@ def test_each_is_killed_or_explained() -> None:
     assert {mutant.scenario for mutant in MUTANTS.values()} - {""} <= set(SCENARIOS)
     assert {mutant.row for mutant in MUTANTS.values()} - {""} <= set(rows.SHORT)
     assert set(EXPECTED) <= set(SCENARIOS)
+
+
+def test_a_mutant_that_does_not_fit_the_code_kills_nobody() -> None:
+    def outdated(setup: Setup) -> Stack:
+        return setup.no_such_part  # type: ignore[attr-defined]
+
+    for by in ({"seed": 21}, {"row": next(iter(rows.SHORT))}):
+        with pytest.raises(Misfit, match="no_such_part"):
+            broken(by, "totem", outdated)

@@ -48,17 +48,18 @@ Array = np.ndarray[Any, Any]
 class Sparse:
     """A column few rows have: `rows` ascending, `values` beside it (a detail may still be JSON)."""
 
-    __slots__ = ("rows", "values")
+    __slots__ = ("_place", "rows", "values")
 
     def __init__(self, rows: Array | None = None, values: Sequence[Any] | None = None) -> None:
         self.rows: Array = np.empty(0, np.int64) if rows is None else rows
         self.values: Sequence[Any] = [] if values is None else values
+        self._place: dict[int, int] | None = None  # made when somebody asks
 
     def get(self, row: int) -> Any:
-        k = int(np.searchsorted(self.rows, row))
-        if k < len(self.rows) and self.rows[k] == row:
-            return self._value(k)
-        return None
+        if self._place is None:
+            self._place = {row: k for k, row in enumerate(self.rows.tolist())}
+        k = self._place.get(row)
+        return None if k is None else self._value(k)
 
     def _value(self, k: int) -> Any:
         value = self.values[k]

@@ -14,7 +14,8 @@ from ordercast.cli.run import late
 from ordercast.errors import TraceError
 from ordercast.lab.launcher import Fault, RunPlan
 from ordercast.trace.load import load
-from ordercast.trace.rows import SUFFIX, RowReader
+from ordercast.trace.reader import RowReader
+from ordercast.trace.rows import SUFFIX
 from ordercast.trace.schema import Kind
 
 from .conftest import Cli, processes_with, wait_for

@@ -38,9 +38,9 @@ _BASE = (
 _VIEWS = ("view_seq", "view_rep", "view_kind", "members")
 _MORE: dict[str, tuple[str, ...]] = {
     "S1": ("digest", "service", "detail"),
-    "S5": ("previous", "detail"),
+    "S5": ("previous_seq", "previous_rep", "detail"),
     "S8": ("detail",),
-    "S12": ("previous", "trans"),
+    "S12": ("previous_seq", "previous_rep", "trans"),
     "S20": ("service",),
     "S23": ("ring", "order_epoch", "order_seq", "detail"),
 }

@@ -102,7 +102,7 @@ def _outside(run: Run, submits: Array, life: Array, originates: Array, maker: Ar
     """The first originate row that is not inside submissions of its life before it, if there is one."""
     c = run.columns
     if not len(originates) or not len(submits):
-        return originates[:1].tolist()
+        return [int(row) for row in originates[:1]]
     first, count = c["counter"][submits], c["count"][submits].astype(np.int64)
     a = c["counter"][originates]
     b = a + c["count"][originates].astype(np.int64) - 1
@@ -121,7 +121,7 @@ def _outside(run: Run, submits: Array, life: Array, originates: Array, maker: Ar
     good = (i >= 0) & (life[j] == maker) & (pieces[i] == pieces[j]) & (maker * stride + b < end[j])
     good &= (submits[j] < originates) & (service[submits[j]] == service[originates])
     good &= groups[submits[j]] == groups[originates]
-    return originates[~good][:1].tolist()
+    return [int(row) for row in originates[~good][:1]]
 
 
 def _outside_one_by_one(run: Run, submits: Array, originates: Array) -> list[int]:
@@ -175,12 +175,12 @@ def s3(run: Run) -> Finding:
             own = units.of_originate[cuts[one] : cuts[one + 1]]
             place = first_places(own, len(units.owner))
             for k in np.flatnonzero(place[own] != np.arange(len(own)))[:1].tolist():
-                rows = units.originate_row[cuts[one] + np.array([place[own[k]], k])]
-                return broken(f"{run.named(int(own[k]))} was originated twice", run.rows(*rows))
+                twice = units.originate_row[cuts[one] + np.array([place[own[k]], k])].tolist()
+                return broken(f"{run.named(int(own[k]))} was originated twice", run.rows(*twice))
     time = c["time_ns"]
-    for life in range(1, run.lives):
-        before, after = run.life_start[life - 1], run.life_start[life]
-        if run.life_member[life - 1] == run.life_member[life] and time[before] > time[after]:
-            what = f"member {run.life_member[life]} came back with a smaller incarnation"
+    for one in range(1, run.lives):
+        before, after = run.life_start[one - 1], run.life_start[one]
+        if run.life_member[one - 1] == run.life_member[one] and time[before] > time[after]:
+            what = f"member {run.life_member[one]} came back with a smaller incarnation"
             return broken(what, run.rows(after, before))
     return holds(len(submits))

@@ -168,13 +168,15 @@ class Run:
 
     def own(self, rows: Array, life: Array) -> Array:
         """Whether each row's `sender` and `sender_incarnation` name the life that wrote it."""
-        c = self.columns
-        return (c["sender"][rows] == self._member[life]) & (c["sender_incarnation"][rows] == self._incarnation[life])
+        sender, incarnation = self.columns["sender"][rows], self.columns["sender_incarnation"][rows]
+        out: Array = (sender == self._member[life]) & (incarnation == self._incarnation[life])
+        return out
 
     def _first_life(self, sender: Array) -> Array:
         """The first life of each member named; self.lives: it has none."""
         if self._life_table is not None:
-            return self._life_table.take(sender, mode="clip")
+            found: Array = self._life_table.take(sender, mode="clip")
+            return found
         first = {member: life for life, member in reversed(list(enumerate(self.life_member)))}
         distinct, which = np.unique(sender, return_inverse=True)
         return np.array([first.get(int(member), self.lives) for member in distinct], np.int64)[which]
@@ -202,6 +204,11 @@ class Run:
             regular = kind[k] != _TRANSITIONAL
             out.append(ViewRow(row, int(life[k]), (seq[k], rep[k]), regular, members))
         return out
+
+    def previous(self, row: int) -> tuple[int, int] | None:
+        """The view that the one in this row follows."""
+        seq, rep = (self.columns.sparse[name].get(row) for name in ("previous_seq", "previous_rep"))
+        return None if seq is None else (seq, rep)
 
     @cached_property
     def view_at(self) -> dict[int, ViewRow]:

@@ -180,8 +180,8 @@ def polars_order(directory: Path) -> int:
 
 
 def _judge_files(paths: list[str]) -> int:
-    from ordercast.pipeline.find import Unit
     from ordercast.pipeline.verify import judge_columns
+    from ordercast.trace.find import Unit
 
     broken = set()
     for path in paths:

@@ -56,8 +56,8 @@ measures.latency.where("name = 'submit'").select("protocol", "rate", "count", "m
 # ## Report: one HTML file
 
 # %%
-from ordercast.pipeline.find import find  # noqa: E402
 from ordercast.pipeline.report import write, write_tables  # noqa: E402
+from ordercast.trace.find import find  # noqa: E402
 
 tables = collect(measures)
 page = write(room / "report.html", summary, tables, units=find([room / "sweep"]), engine="spark")

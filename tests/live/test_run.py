@@ -15,7 +15,8 @@ from ordercast.errors import TraceError
 from ordercast.lab.bench import free_ports
 from ordercast.lab.launcher import Fault, RunPlan
 from ordercast.trace.load import load
-from ordercast.trace.rows import SUFFIX, RowReader
+from ordercast.trace.reader import RowReader
+from ordercast.trace.rows import SUFFIX
 from ordercast.trace.schema import Kind
 
 from .conftest import WAIT_SECONDS, Cli, processes_with, wait_for

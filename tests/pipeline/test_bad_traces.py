@@ -16,8 +16,8 @@ from bad_traces import BAD, live_directory, member_file, trace
 
 from ordercast.errors import UsageError
 from ordercast.pipeline import here, ingest
-from ordercast.pipeline.find import find
 from ordercast.pipeline.verify import UNREADABLE, judge_columns, judge_plain, summarise_rows
+from ordercast.trace.find import find
 from ordercast.trace.parquet import write
 from ordercast.trace.rows import HEAD, ROW, SIDE_SUFFIX, RowFile
 from ordercast.trace.schema import Header, Kind
@@ -68,10 +68,16 @@ def test_a_live_run_is_read_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda path: torn(path, 5), "row 6 was torn"),
-        (lambda path: torn(path, 5, data=(3).to_bytes(8, "little")), "row 6 has local index 3"),
-        (lambda path: torn(path, 5, offset=ROW.size - 8 - 4 - 2 - 3, data=b"\xc8"), "row 6 has unknown event 200"),
-        (lambda path: path.write_bytes(path.read_bytes()[: -ROW.size // 2]), "ends inside row"),
+        (lambda path: torn(path, 5), "row 6 of member 2: local index 6 was expected, found 0"),
+        (
+            lambda path: torn(path, 5, data=(3).to_bytes(8, "little")),
+            "local index 6 was expected, found 3",
+        ),
+        (
+            lambda path: torn(path, 5, offset=ROW.size - 8 - 4 - 2 - 3, data=b"\xc8"),
+            "member 2: unknown event 200",
+        ),
+        (lambda path: path.write_bytes(path.read_bytes()[: -ROW.size // 2]), "the file ends inside it"),
         (lambda path: path.with_suffix(SIDE_SUFFIX).write_bytes(b"{}"), "detail"),
     ],
 )

@@ -88,7 +88,7 @@ def test_only_the_dataframe_api(path: Path) -> None:
 def test_pages_need_no_spark() -> None:
     program = (
         "import sys\n"
-        "from ordercast.pipeline import experiment, find, here, numbers, plots, render, report, sweep, verify\n"
+        "from ordercast.pipeline import experiment, here, numbers, plots, render, report, sweep, verify\n"
         "assert 'pyspark' not in sys.modules and 'matplotlib' not in sys.modules\n"
     )
     env = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))

@@ -12,8 +12,8 @@ from stages import make_data
 
 from ordercast.cli import main
 from ordercast.pipeline import here, ingest, measure
-from ordercast.pipeline.find import find
 from ordercast.pipeline.verify import UNREADABLE, judge_plain, summarise, summarise_rows, verify_paths
+from ordercast.trace.find import find
 from ordercast.trace.parquet import write
 
 

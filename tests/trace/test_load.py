@@ -10,7 +10,8 @@ import pytest
 from ordercast.errors import TraceError, UsageError
 from ordercast.trace import load, load_columns, parquet
 from ordercast.trace.columns import from_rows, joined
-from ordercast.trace.rows import RowFile, RowReader
+from ordercast.trace.reader import RowReader
+from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.trace.trace import Trace
 
@@ -69,7 +70,8 @@ def test_parquet_of_many_runs(tmp_path: Path) -> None:
     assert sorted(read) == ["r1", "r2", "r3"]
     for trace in traces:
         assert read[trace.header.run].rows == trace.rows and read[trace.header.run].header == trace.header
-    few = dict((h.run, c) for h, c in load_columns(tmp_path, ["sender", "counter", "members", "previous", "groups"]))
+    names = ["sender", "counter", "members", "previous_seq", "groups"]
+    few = dict((h.run, c) for h, c in load_columns(tmp_path, names))
     assert few["r2"]["counter"].tolist() == from_rows(read["r2"].rows)["counter"].tolist()
     assert few["r2"].row(1).members == (1, 2) and few["r2"].row(1).previous_seq == 2 and "digest" not in few["r2"]
 
@@ -121,7 +123,7 @@ def test_foreign_files(tmp_path: Path, data: bytes, why: str) -> None:
 
 def test_absent_and_empty_directories_and_symlink_loops(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for path, why in ((tmp_path / "absent", "No such file"), (tmp_path, "no trace"), (tmp_path / "loop", "symbolic")):
+    for path, why in ((tmp_path / "absent", "no such file"), (tmp_path, "no trace"), (tmp_path / "loop", "symbolic")):
         with pytest.raises(TraceError, match=why):
             load(path)
 

@@ -12,7 +12,8 @@ import pytest
 
 from ordercast.errors import RunError, TraceError
 from ordercast.trace import rows as rows_module
-from ordercast.trace.rows import HEAD, ROW, RowFile, RowReader
+from ordercast.trace.reader import RowReader
+from ordercast.trace.rows import HEAD, ROW, RowFile
 from ordercast.trace.schema import Header, Kind, Row
 
 HEADER = Header("r1", "token_site", "agreed", (1, 2), ("S1",), live=True)
@@ -110,9 +111,9 @@ def damaged(path: Path, at: int, new: bytes) -> TraceError:
         (0, b"PAR1", "not a trace"),
         (8, b"\x02\x00", "newer"),
         (HEAD.size, b"[", "header is damaged"),
-        (4096 + 2 * ROW.size - 8, b"\x01", "local index 2 of member 1 was expected, found 1"),
-        (4096 + 2 * ROW.size - 8, b"\x03", "local index 2 of member 1 was expected, found 3"),
-        (4096 + 2 * ROW.size - 8, b"\x00", "local index 2 of member 1 was expected, found 0"),
+        (4096 + 2 * ROW.size - 8, b"\x01", "row 2 of member 1: local index 2 was expected, found 1"),
+        (4096 + 2 * ROW.size - 8, b"\x03", "row 2 of member 1: local index 2 was expected, found 3"),
+        (4096 + 2 * ROW.size - 8, b"\x00", "row 2 of member 1: local index 2 was expected, found 0"),
         (4096 + 1 * ROW.size - 8 - 4 - 2 - 3, b"\x63", "unknown event 99"),
     ],
 )

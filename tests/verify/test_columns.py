@@ -19,7 +19,6 @@ from ordercast.trace.trace import Trace
 from ordercast.verify import CATALOGUE, check
 from ordercast.verify.columns import CHECKS, check_many, check_trace, columns_for
 from ordercast.verify.columns.graph import cycle
-from ordercast.verify.columns.many import surely
 
 ALL = [c for table in (ACCEPTED, REJECTED, UNJUDGED) for of in table.values() for c in of]
 
@@ -55,7 +54,8 @@ def test_random_good_runs_hold(block: int) -> None:
         for form in (check, check_trace):
             for verdict in form(trace, SAFETY):
                 unseen = verdict.promise == "S20" and trace.header.level == "deliver"
-                assert verdict.state == "holds" or unseen, (seed, verdict)
+                unstamped = verdict.promise == "S23" and not any("stamp" in (row.detail or {}) for row in trace.rows)
+                assert verdict.state == "holds" or unseen or unstamped, (seed, verdict)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -101,7 +101,7 @@ def test_cycles_that_no_two_logs_show() -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_many_runs_at_once_give_the_same_verdicts(block: int) -> None:
+def test_runs_cut_out_of_many_are_judged_as_the_plain_form_does(block: int) -> None:
     traces = []
     for seed in range(block * 50, block * 50 + 50):
         trace = good(seed)
@@ -112,10 +112,8 @@ def test_many_runs_at_once_give_the_same_verdicts(block: int) -> None:
     traces.insert(7, Trace(traces[0].header, []))  # a run without rows
     cuts.insert(7, cuts[7])
     verdicts = check_many(joined(parts), cuts, [trace.header for trace in traces])
-    sure = surely(joined(parts), cuts, [trace.header for trace in traces], {f"S{k}" for k in range(1, 24)})
     for k, trace in enumerate(traces):
-        assert states(verdicts[k]) == states(check_trace(trace)), f"trace {k}"
-    assert len(sure) == 19 and all(runs.sum() >= 10 for runs in sure.values())
+        assert states(verdicts[k]) == states(check(trace)), f"trace {k}"
 
 
 def simple(seed: int) -> Trace:

@@ -134,7 +134,8 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | 1 gview x 1 | {STABLE} | 1 end @900 | 2 end held=1 @900"),
     ],
     "S23": [
-        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=2 order_seq=9"),
+        case(V),
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=9 stamp=7"),
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=1 order_seq=5 stamp=7"),
     ],
     "L1": [
@@ -310,6 +311,7 @@ REJECTED: dict[str, list[Case]] = {
     "S23": [
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=1 order_seq=6"),
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=5 stamp=8"),
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=5"),
     ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -359,6 +361,10 @@ UNJUDGED: dict[str, list[Case]] = {
         case("1 view 1,2 | 1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 1 del 1:1 safe"),
     ],
     "S22": [case(f"{V} | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x")],
+    "S23": [
+        case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 | 2 del 1:1 ring=2 order_seq=9"),
+        case(f"{AB} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 1 del 1:2 ring=1 order_seq=6"),
+    ],
     "S26": [case("1 view 1")],
     "L1": [
         case(f"{V3} | 0 crash 3 | 1 end @900 | 2 end @900", timeout_ns=10_000),

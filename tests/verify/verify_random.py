@@ -31,7 +31,7 @@ class Component:
 class World:
     def __init__(self, seed: int, plain: bool = False) -> None:
         self.pick = pick = random.Random(seed)
-        self.n = pick.randint(1, 5)
+        self.n, self.stamped = pick.randint(1, 5), seed % 2 == 1
         self.safe_too, self.grouped = pick.random() < 0.5, not plain and pick.random() < 0.3
         self.builder = Builder(
             service="safe" if self.safe_too else "agreed", timeout_ns=pick.choice([0, 20_000]), run=f"r{seed}",
@@ -130,9 +130,9 @@ class World:
         frame = unit["frame"]
         if frame["groups"] and not any(member in component.group[g] for g in frame["groups"]):  # type: ignore[attr-defined]
             return
-        self.add(
-            member, Kind.DELIVER, **frame, order_seq=component.order.index(unit), order_epoch=component.key[0], ring=0
-        )
+        epoch, seq = component.key[0], component.order.index(unit)
+        detail = {"stamp": 1000 * epoch + seq} if self.stamped else None
+        self.add(member, Kind.DELIVER, **frame, order_seq=seq, order_epoch=epoch, ring=0, detail=detail)
 
     def crash(self) -> None:
         if len(self.up) > 1:

@@ -29,7 +29,7 @@ def collect(
     shown: Any,
 ) -> tuple[Tables, list[dict[str, Any]]]:
     """All tables of the traces at these paths, on Spark or here; what could not be read."""
-    from ordercast.pipeline.find import find
+    from ordercast.trace.find import find
 
     units = find(paths)  # what a person got wrong is said before Spark starts
     bad: list[dict[str, Any]] = []

@@ -31,7 +31,7 @@ def command(
 ) -> int:
     """Make one self-contained HTML file of the traces at PATH...: what ran, what held, what broke, how it performed."""
     from ordercast.pipeline import report, verify
-    from ordercast.pipeline.find import find
+    from ordercast.trace.find import find
 
     units = find(paths)
     output_directory(out, force)

@@ -58,7 +58,7 @@ def command(
     Exit code 0: every promise that could be judged held; 1: one was broken, or of some run nothing could be judged.
     """
     from ordercast.pipeline import verify as stage
-    from ordercast.pipeline.find import find
+    from ordercast.trace.find import find
 
     if out is not None:
         output_directory(out, force)

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from ordercast.pipeline import measure
-from ordercast.pipeline.find import Unit, find
 from ordercast.pipeline.measure import BAD, FACTS, KEYS, NOTE, PAIR, PERCENTS, RUN, SAMPLE
+from ordercast.trace.find import Unit, find
 
 Row = dict[str, Any]
 Group = tuple[Any, ...]

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.find import Unit, find, row_files
 from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.trace.find import Unit, find, row_files
+from ordercast.trace.load import joint_header
+from ordercast.trace.reader import Life, RowReader
 
 if TYPE_CHECKING:
     import os
@@ -132,25 +134,22 @@ def read(unit: Unit, aside: list[Aside]) -> Iterator[tuple[Header, Columns]]:
 
 def _live(unit: Unit, aside: list[Aside]) -> Iterator[tuple[Header, Columns]]:
     """Row files by the run they name; one directory may hold several runs."""
-    from ordercast.pipeline.rowfiles import Life, read_life
-    from ordercast.trace.columns import joined
+    from ordercast.trace.columns import from_life, joined
 
-    runs: dict[str, list[Life]] = {}
+    runs: dict[str, dict[tuple[int, int], tuple[Header, Life]]] = {}
+    bad: list[TraceError] = []
     for path in row_files(unit):
         try:
-            life = read_life(path)
+            reader = RowReader(path)
+            lives = runs.setdefault(reader.header.run, {})
+            if (reader.member, reader.incarnation) in lives:
+                raise TraceError(path, 0, f"a second file of member {reader.member} in the same incarnation")
+            lives[reader.member, reader.incarnation] = (reader.header, reader.read(bad=bad))
         except TraceError as why:
-            aside.append(Aside(why.path, why.offset, why.why))
-            continue
-        same = runs.setdefault(life.header.run, [])
-        if any((known.member, known.incarnation) == (life.member, life.incarnation) for known in same):
-            aside.append(Aside(str(path), 0, f"a second file of member {life.member} in the same incarnation"))
-            continue
-        same.append(life)
-        aside += [Aside(bad.path, bad.offset, bad.reason) for bad in life.bad]
+            bad.append(why)
+    aside += [Aside(why.path, why.offset, why.why) for why in bad]
     for _, lives in sorted(runs.items()):
-        lives.sort(key=lambda life: (life.member, life.incarnation))
-        header = lives[-1].header  # a member's rather than the launcher's
-        for life in lives:
-            header.clock_offsets_ns |= life.header.clock_offsets_ns
-        yield header, joined([life.columns for life in lives])
+        of = [lives[key] for key in sorted(lives)]
+        if not of:
+            continue
+        yield joint_header([header for header, _ in of]), joined([from_life(life) for _, life in of])

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.find import Unit, find
 from ordercast.pipeline.scatter import arrow_schema, scatter
-from ordercast.pipeline.verify import Paths, runs_of
+from ordercast.pipeline.verify import Paths
+from ordercast.trace.find import Unit, find
+from ordercast.trace.load import runs_of
 from ordercast.trace.schema import Header, Kind
 
 if TYPE_CHECKING:

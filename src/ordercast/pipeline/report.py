@@ -16,10 +16,11 @@ import msgspec
 
 from ordercast.errors import RunError, TraceError
 from ordercast.pipeline import here, plots
-from ordercast.pipeline.find import Unit, find
 from ordercast.pipeline.render import Break, Content, Plot, PromiseLine, Table, number, page
-from ordercast.pipeline.verify import Summary, runs_of, summarise_rows, verify_here
+from ordercast.pipeline.verify import Summary, summarise_rows, verify_here
 from ordercast.trace import spacetime
+from ordercast.trace.find import Unit, find
+from ordercast.trace.load import runs_of
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE
 from ordercast.version import __version__

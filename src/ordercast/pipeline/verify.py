@@ -15,20 +15,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.find import Unit, find, row_files
 from ordercast.pipeline.scatter import arrow_schema, scatter
-from ordercast.trace.load import live_columns, live_trace
+from ordercast.trace.find import Unit, find
+from ordercast.trace.load import runs_of, traces_of
 from ordercast.trace.parquet import ParquetFile
 from ordercast.trace.schema import Header
-from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE, chosen
 from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-    from ordercast.trace.columns import Columns
 
 Paths = Iterable[str | os.PathLike[str]]
 
@@ -98,8 +95,8 @@ def judge_columns(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[s
 
     def judge(bad: list[TraceError]) -> Iterator[Judged]:
         if unit.kind == "rows":
-            header, columns = live_columns(row_files(unit), bad)
-            yield header, len(columns), check(columns, header, promises)
+            for header, columns in runs_of(unit, bad):
+                yield header, len(columns), check(columns, header, promises)
             return
         file = ParquetFile(unit.path)
         wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
@@ -116,11 +113,7 @@ def judge_plain(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[str
     from ordercast.verify import check
 
     def judge(bad: list[TraceError]) -> Iterator[Judged]:
-        if unit.kind == "rows":
-            traces: Iterable[Trace] = [live_trace(row_files(unit), bad)]
-        else:
-            traces = (Trace(header, columns.rows()) for header, columns in ParquetFile(unit.path).runs())
-        for trace in traces:
+        for trace in traces_of(unit, bad):
             yield trace.header, len(trace), check(trace, promises)
 
     return _rows(unit, judge)
@@ -137,14 +130,6 @@ def _rows(unit: Unit, judge: Callable[[list[TraceError]], Iterator[Judged]]) -> 
         bad.append(why)
     for entry in bad:
         yield {"path": entry.path, "state": UNREADABLE, "text": entry.why, "offset": entry.offset}
-
-
-def runs_of(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
-    """The runs of a unit as arrays."""
-    if unit.kind == "rows":
-        yield live_columns(row_files(unit), bad)
-    else:
-        yield from ParquetFile(unit.path).runs()
 
 
 def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, Any]:

@@ -13,52 +13,29 @@ import msgspec
 import numpy as np
 
 from ordercast.limits import FRAME_MESSAGES_MAX
-from ordercast.trace.schema import FRAME_KINDS, SUBMIT_COUNT_MAX, Row
-
-NULL_INT = np.iinfo(np.int64).min
-NULL_U32 = 0xFFFF_FFFF
+from ordercast.trace.reader import Life
+from ordercast.trace.schema import CELLS, CODED, COLUMNS, FRAME_KINDS, NULLABLE, SPARSE, Row
 
 # column -> (type, the value that means null; None: never null)
-FIXED: dict[str, tuple[str, int | None]] = {
-    "member": ("u4", None),
-    "incarnation": ("i8", None),
-    "index": ("i8", None),
-    "time_ns": ("i8", None),
-    "now_ns": ("i8", None),
-    "kind": ("u1", None),
-    "sender": ("u4", NULL_U32),
-    "sender_incarnation": ("i8", -1),
-    "counter": ("i8", -1),
-    "count": ("u4", 0),
-    "digest": ("u8", 0),
-    "position": ("i8", NULL_INT),
-    "order_epoch": ("i8", NULL_INT),
-    "order_seq": ("i8", NULL_INT),
-    "ring": ("u2", 0xFFFF),
-    "service": ("u1", 0),
-    "view_seq": ("i8", -1),
-    "view_rep": ("u4", NULL_U32),
-    "view_kind": ("u1", 0),
-}
-CODED = ("groups", "certainty")
-SPARSE = ("members", "trans", "previous", "detail")
+FIXED: dict[str, tuple[str, int | None]] = {name: (cell.memory, cell.null) for name, cell in CELLS.items()}
 Array = np.ndarray[Any, Any]
 
 
 class Sparse:
     """A column few rows have: `rows` ascending, `values` beside it (a detail may still be JSON)."""
 
-    __slots__ = ("rows", "values")
+    __slots__ = ("_place", "rows", "values")
 
     def __init__(self, rows: Array | None = None, values: Sequence[Any] | None = None) -> None:
         self.rows: Array = np.empty(0, np.int64) if rows is None else rows
         self.values: Sequence[Any] = [] if values is None else values
+        self._place: dict[int, int] | None = None  # made when somebody asks
 
     def get(self, row: int) -> Any:
-        k = int(np.searchsorted(self.rows, row))
-        if k < len(self.rows) and self.rows[k] == row:
-            return self._value(k)
-        return None
+        if self._place is None:
+            self._place = {row: k for k, row in enumerate(self.rows.tolist())}
+        k = self._place.get(row)
+        return None if k is None else self._value(k)
 
     def _value(self, k: int) -> Any:
         value = self.values[k]
@@ -92,7 +69,7 @@ class Columns:
         self.fixed = fixed
         self.length = len(next(iter(fixed.values()))) if fixed else 0
         self.codes = codes or {}  # groups, certainty: -1 is null
-        self.tables = tables or {name: [] for name in CODED}
+        self.tables = {name: [] for name in CODED} if tables is None else tables
         self.sparse = {name: Sparse() for name in SPARSE} | (sparse or {})
 
     def __len__(self) -> int:
@@ -118,65 +95,70 @@ class Columns:
 
     def row(self, k: int) -> Row:
         """Row k as a struct; columns that were not read are null."""
-        values: dict[str, Any] = {}
-        for name, (_, null) in FIXED.items():
-            if name in self.fixed:
-                value = int(self.fixed[name][k])
-                values[name] = None if value == null else value
-            elif null is None:
-                values[name] = 0
-        for name in CODED:
-            code = int(self[name][k])
-            values[name] = None if code < 0 else self.tables[name][code]
-        values["members"], values["trans"] = self.sparse["members"].get(k), self.sparse["trans"].get(k)
-        previous = self.sparse["previous"].get(k)
-        if previous is not None:
-            values["previous_seq"], values["previous_rep"] = previous
-        values["detail"] = self.sparse["detail"].get(k)
-        return Row(**values)
+        return self.rows([k])[0]
 
     def rows(self, which: Iterable[int] | None = None) -> list[Row]:
-        return [self.row(int(k)) for k in (range(self.length) if which is None else which)]
+        chosen = np.arange(self.length) if which is None else np.array(list(which), np.int64)
+        return list(map(Row, *(self._values(name, chosen) for name in COLUMNS)))
+
+    def _values(self, name: str, chosen: Array) -> list[Any]:
+        """A column's values as rows have them."""
+        if name in CODED:
+            table = [*self.tables[name], None]
+            return [table[code] for code in self[name][chosen].tolist()]
+        if name in SPARSE:
+            return list(map(self.sparse[name].get, chosen.tolist()))
+        null = CELLS[name].null
+        if name not in self.fixed:
+            return [0 if null is None else None] * len(chosen)
+        values: list[Any] = self.fixed[name][chosen].tolist()
+        return values if null is None else [None if value == null else value for value in values]
 
 
 def too_many(kinds: Array, counts: Array) -> Array:
-    """Which rows have more messages than a row can have."""
+    """Which rows have more messages than a frame can have; a submission may have any number."""
     out: Array = counts > FRAME_MESSAGES_MAX
     if out.any():
-        out &= np.isin(kinds, FRAME_KINDS) | (counts > SUBMIT_COUNT_MAX)
+        out &= np.isin(kinds, FRAME_KINDS)
     return out
 
 
 def from_rows(rows: Sequence[Row]) -> Columns:
     """The columns of rows, which must be sorted."""
+    values = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
     fixed: dict[str, Array] = {}
     for name, (kind, null) in FIXED.items():
-        values = [getattr(row, name) for row in rows]
-        if null is not None:
-            values = [null if value is None else value for value in values]
-        fixed[name] = np.array(values, kind)
-    codes: dict[str, Array] = {}
-    tables: dict[str, list[Any]] = {}
-    for name in CODED:
-        codes[name], tables[name] = coded([getattr(row, name) for row in rows])
-    sparse: dict[str, Sparse] = {}
-    for name in ("members", "trans", "detail"):
-        sparse[name] = _sparse([(k, getattr(row, name)) for k, row in enumerate(rows)])
-    previous = [(k, (row.previous_seq, row.previous_rep)) for k, row in enumerate(rows) if row.previous_seq is not None]
-    sparse["previous"] = _sparse(previous)
-    return Columns(fixed, codes, tables, sparse)
+        fixed[name] = np.array([null if value is None else value for value in values[name]], kind)
+    return _columns(fixed, {name: enumerate(values[name]) for name in (*CODED, *SPARSE)})
 
 
-def coded(values: Sequence[Any]) -> tuple[Array, list[Any]]:
-    """Codes into a table of distinct values; null is -1."""
-    table: dict[Any, int] = {}
-    codes = [-1 if value is None else table.setdefault(value, len(table)) for value in values]
-    return np.array(codes, np.int32), list(table)
+def from_life(life: Life) -> Columns:
+    """The columns of a row file."""
+    null, fixed = np.asarray(life.column("null")), dict[str, Array]()
+    for name, (kind, absent) in FIXED.items():
+        if CELLS[name].at < 0:
+            fixed[name] = np.full(len(life), getattr(life, name), CELLS[name].disk).astype(kind)
+            continue
+        fixed[name] = np.asarray(life.column(name)).astype(kind)
+        if name in NULLABLE:
+            fixed[name][(null >> NULLABLE.index(name)) & 1 == 1] = absent
+    return _columns(fixed, {name: life.beside(name) for name in (*CODED, *SPARSE)})
 
 
-def _sparse(pairs: list[tuple[int, Any]]) -> Sparse:
-    pairs = [(k, value) for k, value in pairs if value is not None]
-    return Sparse(np.array([k for k, _ in pairs], np.int64), [value for _, value in pairs])
+def _columns(fixed: dict[str, Array], beside: dict[str, Iterable[tuple[int, Any]]]) -> Columns:
+    """Columns of fixed width, and (row, value) of the others."""
+    out = Columns(fixed, tables={})
+    for name, told in beside.items():
+        pairs = [(k, value) for k, value in told if value is not None]
+        rows = np.array([k for k, _ in pairs], np.int64)
+        if name in SPARSE:
+            out.sparse[name] = Sparse(rows, [value for _, value in pairs])
+            continue
+        table: dict[Any, int] = {}
+        out.codes[name] = np.full(out.length, -1, np.int32)
+        out.codes[name][rows] = [table.setdefault(value, len(table)) for _, value in pairs]
+        out.tables[name] = list(table)
+    return out
 
 
 def sorted_columns(columns: Columns) -> Columns:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ordercast.errors import TraceError, UsageError
-from ordercast.trace.schema import SCHEMA_VERSION, Header, Kind, Row
+from ordercast.trace.schema import ASIDE, CELLS, CODED, COLUMNS, SCHEMA_VERSION, SPARSE, Cell, Header, Kind, Row
 from ordercast.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ SCHEMA = b"ordercast.schema"
 GROUP_ROWS = 1 << 20  # a row group is closed when it has this many
 _DAMAGE = (KeyError, IndexError, TypeError, OverflowError, MemoryError)  # what pyarrow may raise beside its own
 _headers = msgspec.json.Decoder(list[Header])
-_DELTA = ("index", "time_ns", "now_ns", "counter", "position", "order_seq")
-_WORDS = ("run", "member", "incarnation", "kind", "sender", "sender_incarnation", "count", "order_epoch", "ring",
-          "service", "view_seq", "view_rep", "view_kind", "certainty")  # fmt: skip
+_ALWAYS = ("member", "incarnation", "index", "kind")  # read with every choice of columns
+_DELTA = [name for name, cell in CELLS.items() if cell.packing == "delta"]
+_WORDS = ["run", *(name for name, cell in CELLS.items() if cell.packing == "words"), "certainty"]
 
 
 def arrow() -> Any:
@@ -49,17 +49,13 @@ def arrow() -> Any:
 def schema() -> pa.Schema:
     """The columns of a file, the run's name first."""
     pa = arrow()
-    u32, u64, i64 = pa.uint32(), pa.uint64(), pa.int64()
-    names = pa.dictionary(pa.int32(), pa.string())
-    types = {
-        "run": names, "member": u32, "incarnation": u64, "index": u64, "time_ns": i64, "now_ns": i64,
-        "kind": pa.uint8(), "sender": u32, "sender_incarnation": u64, "counter": u64, "count": u32, "digest": u64,
-        "position": i64, "order_epoch": i64, "order_seq": i64, "ring": pa.uint16(), "service": pa.uint8(),
-        "groups": pa.list_(pa.string()), "view_seq": u64, "view_rep": u32, "view_kind": pa.uint8(),
-        "members": pa.list_(u32), "trans": pa.list_(u32), "previous_seq": u64, "previous_rep": u32,
-        "certainty": names, "detail": pa.string(),
+    numbers = {"u1": pa.uint8(), "u2": pa.uint16(), "u4": pa.uint32(), "u8": pa.uint64(), "i8": pa.int64()}
+    types = numbers | {
+        "word": pa.dictionary(pa.int32(), pa.string()), "json": pa.string(), "list<string>": pa.list_(pa.string()),
+        "list<u4>": pa.list_(pa.uint32()),
     }  # fmt: skip
-    return pa.schema(list(types.items()))
+    kinds = {name: CELLS[name].disk if name in CELLS else ASIDE[name].arrow for name in COLUMNS}
+    return pa.schema([("run", types["word"]), *((name, types[kind]) for name, kind in kinds.items())])
 
 
 # ------------------------------------------------------------------------------------------------------------- write
@@ -79,7 +75,7 @@ class Writer:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._pa.parquet.ParquetWriter(
-                self._part, schema(), compression="zstd", compression_level=3, use_dictionary=list(_WORDS),
+                self._part, schema(), compression="zstd", compression_level=3, use_dictionary=_WORDS,
                 column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"), write_statistics=["run", "member"],
                 write_page_checksum=True,
             )  # fmt: skip
@@ -141,33 +137,28 @@ def _table(pa: Any, run: str, columns: Columns) -> Any:
     """An Arrow table of one run."""
     import numpy as np
 
-    from ordercast.trace.columns import FIXED
+    of = schema()
+    out = {"run": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(columns), np.int32)), pa.array([run]))}
+    for name in COLUMNS:
+        if name in CELLS:
+            values, null = columns[name], CELLS[name].null
+            out[name] = pa.array(values, mask=None if null is None else values == null).cast(of.field(name).type)
+        elif name in CODED:
+            out[name] = _decoded(pa, columns[name], columns.tables[name], of.field(name).type)
+        else:
+            encode = (lambda value: msgspec.json.encode(value).decode()) if ASIDE[name].arrow == "json" else None
+            out[name] = _spread(pa, len(columns), columns.sparse[name], of.field(name).type, encode)
+    return pa.table(out, schema=of)
 
-    n, out = len(columns), {}
-    out["run"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([run]))
-    for field in schema():
-        name = field.name
-        if name in FIXED:
-            values, null = columns[name], FIXED[name][1]
-            mask = None if null is None else values == null
-            out[name] = pa.array(values, mask=mask).cast(field.type)
-        elif name in ("groups", "certainty"):
-            table = columns.tables[name]
-            codes = columns[name]
-            none = [None] if name == "groups" else [""]  # a dictionary may not hold null
-            entries = pa.array(table or none, pa.list_(pa.string()) if name == "groups" else pa.string())
-            index = pa.array(np.where(codes < 0, 0, codes), mask=codes < 0)
-            if name == "groups":
-                out[name] = entries.take(index)
-            else:
-                out[name] = pa.DictionaryArray.from_arrays(index.cast(pa.int32()), entries)
-        elif name in ("members", "trans", "detail"):
-            encode = (lambda value: msgspec.json.encode(value).decode()) if name == "detail" else None
-            out[name] = _spread(pa, n, columns.sparse[name], field.type, encode)
-        elif name.startswith("previous"):
-            part = 0 if name.endswith("seq") else 1
-            out[name] = _spread(pa, n, columns.sparse["previous"], field.type, lambda value, part=part: value[part])
-    return pa.table(out, schema=schema())
+
+def _decoded(pa: Any, codes: Any, table: list[Any], kind: Any) -> Any:
+    """A column of codes into a table."""
+    import numpy as np
+
+    index = pa.array(np.where(codes < 0, 0, codes), mask=codes < 0)
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(index.cast(kind.index_type), pa.array(table or [""], kind.value_type))
+    return pa.array(table or [None], kind).take(index)
 
 
 def _spread(pa: Any, n: int, column: Sparse, kind: Any, encode: Any) -> Any:
@@ -260,7 +251,7 @@ class ParquetFile:
         from ordercast.trace.columns import too_many
 
         pa = arrow()
-        wanted = None if names is None else ["run", *_on_disk(names)]
+        wanted = None if names is None else list(dict.fromkeys(["run", *names, *_ALWAYS]))
         try:
             table = self._file.read_row_group(k, columns=wanted, use_threads=False)
             columns = _columns(pa, table)
@@ -288,83 +279,79 @@ def _empty() -> Columns:
     return from_rows([])
 
 
-def _on_disk(names: Sequence[str]) -> list[str]:
-    out = list(dict.fromkeys([*names, "member", "incarnation", "index", "kind"]))
-    if "previous" in out:
-        out.remove("previous")
-        out += ["previous_seq", "previous_rep"]
-    return out
-
-
-def _dictionary(pa: Any, column: Any) -> Any:
+def _whole(pa: Any, column: Any) -> Any:
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # dictionaries that differ by chunk
         array = pa.concat_arrays(column.unify_dictionaries().chunks)
+    return array
+
+
+def _dictionary(pa: Any, column: Any) -> Any:
+    array = _whole(pa, column)
     return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
 
 
 def _columns(pa: Any, table: Any) -> Columns:
+    from ordercast.trace.columns import Columns, Sparse
+
+    out = Columns({}, {}, {name: [] for name in CODED})
+    out.length = table.num_rows
+    for name in table.schema.names:
+        column = table.column(name)
+        if name in CELLS:
+            out.fixed[name] = _numbers(pa, column, CELLS[name])
+        elif name in ASIDE:
+            values, rows = _present(pa, column)
+            if name in SPARSE:
+                out.sparse[name] = Sparse(rows, values)
+            elif len(rows):
+                out.codes[name], out.tables[name] = _coded(pa, values, rows, out.length)
+    return out
+
+
+def _numbers(pa: Any, column: Any, cell: Cell) -> Any:
+    """A column of fixed width, null as the cell says."""
     import numpy as np
     import pyarrow.compute as pc
 
-    from ordercast.trace.columns import FIXED, Columns, Sparse
+    null = cell.null
+    if column.null_count == len(column) and null is not None:
+        return np.full(len(column), null, cell.memory)
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(null if null is None else _as_unsigned(column.type, null), column.type))
+    array = column.to_numpy()
+    return array if array.dtype == cell.memory else array.view(cell.memory)  # unsigned on disk, signed in memory
 
-    fixed: dict[str, Any] = {}
-    codes: dict[str, Any] = {}
-    tables: dict[str, list[Any]] = {"groups": [], "certainty": []}
-    sparse: dict[str, Sparse] = {}
 
-    def present(name: str) -> tuple[Any, Any]:
-        array = table.column(name)
-        rows = np.empty(0, np.int64)
-        if array.null_count < len(array):
-            array = array.combine_chunks()
-            if isinstance(array, pa.ChunkedArray):
-                array = pa.concat_arrays(array.chunks)
-            rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-        return array, rows
+def _present(pa: Any, column: Any) -> tuple[Any, Any]:
+    """What of a column is not null, and in which rows."""
+    import numpy as np
 
-    for name in table.schema.names:
-        if name in FIXED:
-            kind, null = FIXED[name]
-            column = table.column(name)
-            if column.null_count == len(column) and null is not None:
-                fixed[name] = np.full(len(column), null, kind)
-                continue
-            if column.null_count:
-                filler = pa.scalar(null if null is None or null >= 0 else _as_unsigned(column.type, null), column.type)
-                column = pc.fill_null(column, filler)
-            array = column.to_numpy()
-            fixed[name] = array if array.dtype == kind else array.view(kind)  # unsigned on disk, signed in memory
-        elif name in ("groups", "certainty"):
-            array, rows = present(name)
-            code = np.full(table.num_rows, -1, np.int32)
-            if len(rows):
-                words = pc.binary_join(array, "\x1f") if name == "groups" else array
-                coded = words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
-                code[rows] = coded.indices.drop_null().to_numpy(zero_copy_only=False)
-                values = coded.dictionary.to_pylist()
-                tables[name] = [tuple(v.split("\x1f")) if name == "groups" else v for v in values]
-            codes[name] = code
-        elif name in ("members", "trans", "detail"):
-            array, rows = present(name)
-            sparse[name] = Sparse(rows, array.take(pa.array(rows)) if len(rows) else [])
-        elif name == "previous_seq":
-            array, rows = present(name)
-            if len(rows):
-                rep = table.column("previous_rep").combine_chunks()
-                pairs = zip(array.take(pa.array(rows)).to_pylist(), rep.take(pa.array(rows)).to_pylist(), strict=True)
-                sparse["previous"] = Sparse(rows, list(pairs))
-    out = Columns(fixed, codes, tables, sparse)
-    out.length = table.num_rows
-    return out
+    if column.null_count == len(column):
+        return [], np.empty(0, np.int64)
+    array = _whole(pa, column)
+    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    return array.take(pa.array(rows)), rows
+
+
+def _coded(pa: Any, values: Any, rows: Any, length: int) -> tuple[Any, list[Any]]:
+    """Codes of words, or of lists of names, and the table they are codes into."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    out = np.full(length, -1, np.int32)
+    if not pa.types.is_list(values.type):
+        words = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        out[rows] = words.indices.to_numpy(zero_copy_only=False)
+        return out, words.dictionary.to_pylist()
+    names = values.flatten().dictionary_encode()  # lists of numbers of names can be joined, whatever is in a name
+    numbers = pa.ListArray.from_arrays(values.offsets, names.indices.cast(pa.string()))
+    lists = pc.binary_join(numbers, " ").dictionary_encode()
+    out[rows] = lists.indices.to_numpy(zero_copy_only=False)
+    known = names.dictionary.to_pylist()
+    return out, [tuple(known[int(number)] for number in text.split()) for text in lists.dictionary.to_pylist()]
 
 
 def _as_unsigned(kind: Any, null: int) -> int:
     """-1 in a column that is unsigned on disk and signed in memory."""
     return null % 2**64 if str(kind) == "uint64" else null
-
-
-def read(path: str | os.PathLike[str]) -> list[Trace]:
-    """All runs of a file."""
-    return [Trace(header, columns.rows()) for header, columns in ParquetFile(path).runs()]

@@ -10,13 +10,14 @@ What a row says beyond its columns' names:
   `cause` (words), `reason`, `components` ([[old view or null, members], ...]), `primary` (false when it is not);
 - stable: `members` is who stays up and connected from this time on, detail has `delay_ns`, the bound on one hop;
 - end: detail has `queues`, sizes by name; refuse: detail has `why`; note: detail has `name` and its fields;
-- originate, deliver: detail `altered` is the counter of the first message that is not what its sender submitted.
+- originate, deliver: detail `altered` is the counter of the first message that is not what its sender submitted;
+- deliver: detail `stamp` is the timestamp that a message has on all rings, where there are several.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 from msgspec import Struct
 
@@ -70,41 +71,86 @@ LEVEL_KINDS: dict[Level, frozenset[Kind]] = {
 }
 
 
+HEAD = -1  # the place of what a row file says once, in its head
+NULL_INT, NULL_U32, NULL_U64 = -(2**63), 2**32 - 1, -1  # what means null in arrays
+
+
+class Cell(Struct, frozen=True):
+    """A column of fixed width: its place in a row file, and how arrays and Parquet hold it."""
+
+    disk: str  # u1, u2, u4, u8 or i8; little endian in row files, the same in Parquet
+    at: int  # byte in the row.  It is on disk: never change it
+    null: int | None = None  # what means null in arrays; None: never null.  In row files null is a bit
+    packing: str = "words"  # in Parquet: few different ones, `delta` where they grow, or `plain`
+    unsigned: bool = False  # 64 bits are signed in arrays, unless so
+
+    @property
+    def memory(self) -> str:
+        return "i8" if self.disk == "u8" and not self.unsigned else self.disk
+
+
+class Aside(Struct, frozen=True):
+    """A column without a fixed width, or of few rows: in the side file, and in arrays apart, by row number."""
+
+    arrow: str  # its type in Parquet
+    coded: bool = False  # few different ones: in arrays codes into a table
+    pair: str = ""  # the name in the side file of two columns that are one there
+
+
 class Row(Struct, frozen=True, gc=False):
-    """One event.  `run` is the file's (or the group of rows'), so it is not repeated here."""
+    """One event.  `run` is the file's (or the group of rows'), so it is not repeated here.
 
-    member: int
-    incarnation: int
-    index: int  # gap-free from 1 per (member, incarnation)
-    time_ns: int  # virtual time in simulation, monotonic clock live
-    now_ns: int  # the value given to the core
-    kind: int
-    sender: int | None = None
-    sender_incarnation: int | None = None
-    counter: int | None = None
-    count: int | None = None
-    digest: int | None = None  # u64 of the frame's bytes
-    position: int | None = None  # messages delivered here before this row, this incarnation
-    order_epoch: int | None = None
-    order_seq: int | None = None
-    ring: int | None = None
-    service: int | None = None
-    groups: tuple[str, ...] | None = None
-    view_seq: int | None = None  # deliver, originate: the view it happened in; view: the view installed
-    view_rep: int | None = None
-    view_kind: int | None = None
-    members: tuple[int, ...] | None = None
-    trans: tuple[int, ...] | None = None
-    previous_seq: int | None = None
-    previous_rep: int | None = None
-    certainty: str | None = None
-    detail: dict[str, Any] | None = None  # JSON in files
+    This is the one description of the trace: row files, arrays, Parquet and what the recorder writes follow from it.
+    """
 
+    member: Annotated[int, Cell("u4", HEAD)]
+    incarnation: Annotated[int, Cell("u8", HEAD)]
+    index: Annotated[int, Cell("u8", 112, packing="delta")]  # gap-free from 1 per (member, incarnation)
+    time_ns: Annotated[int, Cell("i8", 0, packing="delta")]  # virtual time in simulation, monotonic clock live
+    now_ns: Annotated[int, Cell("i8", 8, packing="delta")]  # the value given to the core
+    kind: Annotated[int, Cell("u1", 103)]
+    sender: Annotated[int | None, Cell("u4", 88, NULL_U32)] = None
+    sender_incarnation: Annotated[int | None, Cell("u8", 16, NULL_U64)] = None
+    counter: Annotated[int | None, Cell("u8", 24, NULL_U64, "delta")] = None
+    count: Annotated[int | None, Cell("u4", 92, 0)] = None
+    digest: Annotated[int | None, Cell("u8", 32, 0, "plain", unsigned=True)] = None  # u64 of the frame's bytes
+    position: Annotated[int | None, Cell("i8", 40, NULL_INT, "delta")] = None  # messages this life delivered before
+    order_epoch: Annotated[int | None, Cell("i8", 48, NULL_INT)] = None
+    order_seq: Annotated[int | None, Cell("i8", 56, NULL_INT, "delta")] = None
+    ring: Annotated[int | None, Cell("u2", 100, 2**16 - 1)] = None
+    service: Annotated[int | None, Cell("u1", 102, 0)] = None
+    groups: Annotated[tuple[str, ...] | None, Aside("list<string>", coded=True)] = None
+    view_seq: Annotated[int | None, Cell("u8", 64, NULL_U64)] = None  # the view it happened in; view: the one installed
+    view_rep: Annotated[int | None, Cell("u4", 96, NULL_U32)] = None
+    view_kind: Annotated[int | None, Cell("u1", 104, 0)] = None
+    members: Annotated[tuple[int, ...] | None, Aside("list<u4>")] = None
+    trans: Annotated[tuple[int, ...] | None, Aside("list<u4>")] = None
+    previous_seq: Annotated[int | None, Aside("u8", pair="previous")] = None
+    previous_rep: Annotated[int | None, Aside("u4", pair="previous")] = None
+    certainty: Annotated[str | None, Aside("word", coded=True)] = None
+    detail: Annotated[dict[str, Any] | None, Aside("json")] = None
 
-SUBMIT_COUNT_MAX = 1 << 20  # messages of one row; more can only be damage
-FRAME_KINDS = (Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER)  # whose rows have at most FRAME_MESSAGES_MAX
 
 COLUMNS: tuple[str, ...] = Row.__struct_fields__
+TYPES: dict[str, Any] = get_type_hints(Row)
+_told = {name: hint.__metadata__[0] for name, hint in get_type_hints(Row, include_extras=True).items()}
+CELLS: dict[str, Cell] = {name: of for name, of in _told.items() if isinstance(of, Cell)}
+ASIDE: dict[str, Aside] = {name: of for name, of in _told.items() if isinstance(of, Aside)}
+CODED = tuple(name for name, of in ASIDE.items() if of.coded)
+SPARSE = tuple(name for name, of in ASIDE.items() if not of.coded)
+NULLABLE = tuple(name for name, cell in CELLS.items() if cell.null is not None)  # bit k of a file's `null`: the kth
+
+# what else a row of a file has: where in the side file the rest is, a word that is common, which columns are null
+REST = {
+    "side": Cell("u8", 72), "side_bytes": Cell("u4", 80), "side_crc": Cell("u4", 84), "certainty": Cell("u1", 105),
+    "null": Cell("u2", 106), "unused": Cell("u4", 108),
+}  # fmt: skip
+LAYOUT: dict[str, Cell] = dict(
+    sorted(((n, c) for n, c in (CELLS | REST).items() if c.at >= 0), key=lambda item: item[1].at)
+)
+CERTAINTIES = (None, "marked", "expired", "late", "dummy")  # in row files by number; others are in the side file
+
+FRAME_KINDS = (Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER)  # whose rows have at most FRAME_MESSAGES_MAX messages
 
 
 class Header(Struct):

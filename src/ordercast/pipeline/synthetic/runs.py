@@ -330,6 +330,6 @@ def columns_of(run: Run) -> Columns:
         rows = sorted(run.lists[name])
         sparse[name] = Sparse(np.array(rows, np.int64), [run.lists[name][row] for row in rows])
     old = np.flatnonzero(run.columns["previous_seq"] != NONE)
-    pairs = [(int(run.columns["previous_seq"][row]), int(run.columns["previous_rep"][row])) for row in old]
-    sparse["previous"] = Sparse(old, pairs)
+    for name in ("previous_seq", "previous_rep"):
+        sparse[name] = Sparse(old, run.columns[name][old].tolist())
     return Columns(fixed, None, None, sparse)

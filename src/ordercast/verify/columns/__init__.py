@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from ordercast.trace.columns import Columns, from_rows
-from ordercast.trace.schema import Header, Kind
+from ordercast.trace.schema import Header
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
 from ordercast.verify.columns import groups, identity, liveness, order, synchrony, views
-from ordercast.verify.columns.many import surely
 from ordercast.verify.columns.model import Run
-from ordercast.verify.verdict import HOLDS, Finding, Verdict, cannot_judge, holds, missing, verdict, without_end
+from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, verdict, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
@@ -41,9 +38,9 @@ _BASE = (
 _VIEWS = ("view_seq", "view_rep", "view_kind", "members")
 _MORE: dict[str, tuple[str, ...]] = {
     "S1": ("digest", "service", "detail"),
-    "S5": ("previous", "detail"),
+    "S5": ("previous_seq", "previous_rep", "detail"),
     "S8": ("detail",),
-    "S12": ("previous", "trans"),
+    "S12": ("previous_seq", "previous_rep", "trans"),
     "S20": ("service",),
     "S23": ("ring", "order_epoch", "order_seq", "detail"),
 }
@@ -75,27 +72,8 @@ def check(columns: Columns, header: Header, promises: Sequence[str] | None = Non
 def check_many(
     columns: Columns, cuts: Sequence[int], headers: Sequence[Header], promises: Sequence[str] | None = None
 ) -> list[list[Verdict]]:
-    """Judge several runs, one after the other in `columns` (run k: rows cuts[k] .. cuts[k + 1]), at once."""
-    wanted = [chosen(tuple(header.promises if promises is None else promises)) for header in headers]
-    sure = surely(columns, cuts, headers, {promise.id for of in wanted for promise in of})
-    counts = np.where(columns["kind"] == Kind.DELIVER, columns["count"], 0)
-    judged = np.diff(np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))[list(cuts)])
-    texts: dict[str, str] = {}
-    out = []
-    for k, header in enumerate(headers):
-        verdicts: dict[str, Verdict] = {}
-        rest = []
-        for promise in wanted[k]:
-            if promise.id in sure and sure[promise.id][k] and not missing(promise, header):
-                if promise.id not in texts:
-                    texts[promise.id] = verdict(promise, holds(0)).text
-                verdicts[promise.id] = Verdict(promise.id, HOLDS, texts[promise.id], [], int(judged[k]))
-            else:
-                rest.append(promise.id)
-        if rest:
-            verdicts |= {v.promise: v for v in check(columns.slice(cuts[k], cuts[k + 1]), header, rest)}
-        out.append([verdicts[promise.id] for promise in wanted[k]])
-    return out
+    """Judge several runs, one after the other in `columns`: run k has rows cuts[k] .. cuts[k + 1] - 1."""
+    return [check(columns.slice(cuts[k], cuts[k + 1]), header, promises) for k, header in enumerate(headers)]
 
 
 def check_trace(trace: Trace, promises: Sequence[str] | None = None) -> list[Verdict]:

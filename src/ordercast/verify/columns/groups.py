@@ -119,12 +119,14 @@ def s23(run: Run) -> Finding:
             what = f"{run.named(int(units.events[on[k]]))} has two numbers on ring {which}"
             return broken(what, run.rows(other[k], rows[on[k]]))
     detail = c.sparse["detail"]
-    if len(detail):
-        stamps: dict[int, tuple[object, int]] = {}
-        some = set(np.intersect1d(rows, detail.rows).tolist())
-        for unit, row in zip(units.events.tolist(), rows.tolist(), strict=True) if some else ():
-            stamp = (detail.get(row) or {}).get("stamp") if row in some else None
-            other_stamp, at = stamps.setdefault(unit, (stamp, row))
-            if other_stamp != stamp:
-                return broken(f"{run.named(unit)} changed its timestamp on the way", run.rows(at, row))
+    stamped = set(detail.rows[run.kind[detail.rows] == int(Kind.DELIVER)].tolist())
+    stamps: dict[int, tuple[object, int]] = {}
+    for unit, row in zip(units.events.tolist(), rows.tolist(), strict=True) if stamped else ():
+        stamp = (detail.get(row) or {}).get("stamp") if row in stamped else None
+        other_stamp, at = stamps.setdefault(unit, (stamp, row))
+        if other_stamp != stamp:
+            return broken(f"{run.named(unit)} changed its timestamp on the way", run.rows(at, row))
+    for unit in units.events.tolist():
+        if stamps.get(unit, (None, 0))[0] is None:
+            return cannot_judge(f"no delivery of {run.named(unit)} says its timestamp")
     return holds(len(rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ordercast.trace.schema import Kind, Row
+from ordercast.verify.columns.groups import has_groups
 from ordercast.verify.columns.model import Array, Run, first_places
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
@@ -13,8 +14,7 @@ def s1(run: Run) -> Finding:
     found = _submitted(run)
     if found:
         return found
-    c, rows = run.columns, run.delivers
-    judged = int(c["count"][rows].sum())
+    c, rows, judged = run.columns, run.delivers, run.delivered
     silent = [member for member in run.header.members if member not in run.life_member]
     known = ~np.isin(c["sender"][rows], silent) if silent else np.ones(len(rows), bool)
     rows = rows[known] if silent else rows
@@ -45,6 +45,7 @@ def _near(run: Run, row: int) -> list[Row]:
     return run.rows(*sources[same][:1].tolist())
 
 
+_ORIGINATE, _DELIVER = int(Kind.ORIGINATE), int(Kind.DELIVER)
 _WEIGHTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93,
                      0xA0761D6478BD642F, 0xE7037ED1A0B428DB], np.uint64)  # fmt: skip
 
@@ -55,7 +56,7 @@ def _origins(run: Run, rows: Array) -> Array:
     if units.exact and len(rows) == len(units.events):
         origin = units.origin[units.events]
         same = np.ones(len(rows), bool)
-        for name in ("digest", "service", "groups"):
+        for name in ("digest", "service", "groups") if has_groups(run) else ("digest", "service"):
             same &= c[name][origin] == c[name][rows]
         return np.where(same, origin, -1)
     if not len(sources):
@@ -77,69 +78,68 @@ def _origins(run: Run, rows: Array) -> Array:
 
 def _altered(run: Run, rows: Array) -> list[int]:
     detail = run.columns.sparse["detail"]
-    candidates = np.intersect1d(rows, detail.rows, assume_unique=True)
-    return [row for row in candidates.tolist() if "altered" in (detail.get(row) or {})]
+    kinds = run.kind[detail.rows]
+    some = detail.rows[(kinds == _DELIVER) | (kinds == _ORIGINATE)]  # few, if any
+    some = some[np.isin(some, rows)] if len(some) else some
+    return [row for row in some.tolist() if "altered" in (detail.get(row) or {})]
 
 
 def _submitted(run: Run) -> Finding | None:
     """Every originate row is its life's own and lies within earlier submissions of the same service and groups."""
     submits, originates = run.of(Kind.SUBMIT), run.originates
-    owner = run.owners(originates)
-    own = run.owners(submits) == np.searchsorted(run.life_start, submits, "right") - 1
-    submits = submits[own]  # what is submitted in another's name counts for nothing
-    submit_cuts, cuts = run.cuts(submits), run.cuts(originates)
-    for life in range(run.lives):
-        mine, owners = originates[cuts[life] : cuts[life + 1]], owner[cuts[life] : cuts[life + 1]]
-        bad = [*mine[owners != life][:1].tolist(), *_altered(run, mine)[:1]]
-        outside = _outside(run, submits[submit_cuts[life] : submit_cuts[life + 1]], mine)
-        if bad or outside >= 0:
-            row = min([*bad, *([outside] if outside >= 0 else [])])
-            return broken(f"member {run.life_member[life]} originated what was not submitted to it so", run.rows(row))
+    life, maker = run.life_of(submits), run.life_of(originates)
+    own = run.own(submits, life)  # what is submitted in another's name counts for nothing
+    foreign = originates[~run.own(originates, maker)]
+    bad = [*foreign[:1].tolist(), *_altered(run, originates)[:1]]
+    bad += _outside(run, submits[own], life[own], originates, maker)
+    if bad:
+        what = f"member {run.member_of(min(bad))} originated what was not submitted to it so"
+        return broken(what, run.rows(min(bad)))
     return None
 
 
-def _outside(run: Run, submits: Array, originates: Array) -> int:
-    """The first originate row that is not inside submissions before it, or -1."""
+def _outside(run: Run, submits: Array, life: Array, originates: Array, maker: Array) -> list[int]:
+    """The first originate row that is not inside submissions of its life before it, if there is one."""
     c = run.columns
-    if not len(originates):
-        return -1
-    if not len(submits):
-        return int(originates[0])
-    start, count = c["counter"][submits], c["count"][submits].astype(np.int64)
-    if (start[1:] < start[:-1] + count[:-1]).any():
-        return _outside_one_by_one(run, submits, originates)
+    if not len(originates) or not len(submits):
+        return [int(row) for row in originates[:1]]
+    first, count = c["counter"][submits], c["count"][submits].astype(np.int64)
     a = c["counter"][originates]
     b = a + c["count"][originates].astype(np.int64) - 1
-    i, j = np.searchsorted(start, a, "right") - 1, np.searchsorted(start, b, "right") - 1
-    gaps = np.concatenate(([0], np.cumsum(start[1:] != start[:-1] + count[:-1])))  # equal: no gap between
+    stride = int(max(first.max(), a.max())) + 2**33  # the numbers of one life, then those of the next
+    if min(int(first.min()), int(a.min())) < 0 or stride > 2**62 // (run.lives + 1):
+        return _outside_one_by_one(run, submits, originates)
+    start, end = life * stride + first, life * stride + first + count
+    if (start[1:] < end[:-1]).any():
+        return _outside_one_by_one(run, submits, originates)
+    i = np.searchsorted(start, maker * stride + a, "right") - 1
+    j = np.searchsorted(start, maker * stride + b, "right") - 1
     service, groups = c["service"], c["groups"]
-    differs = (service[submits[1:]] != service[submits[:-1]]) | (groups[submits[1:]] != groups[submits[:-1]])
-    kinds = np.concatenate(([0], np.cumsum(differs)))
-    good = (i >= 0) & (gaps[i] == gaps[j]) & (kinds[i] == kinds[j]) & (b < start[j] + count[j])
+    breaks = (start[1:] != end[:-1]) | (service[submits[1:]] != service[submits[:-1]])
+    breaks |= groups[submits[1:]] != groups[submits[:-1]]
+    pieces = np.concatenate(([0], np.cumsum(breaks)))  # equal: neither a gap nor another kind between
+    good = (i >= 0) & (life[j] == maker) & (pieces[i] == pieces[j]) & (maker * stride + b < end[j])
     good &= (submits[j] < originates) & (service[submits[j]] == service[originates])
-    bad = np.flatnonzero(~(good & (groups[submits[j]] == groups[originates])))
-    return int(originates[bad[0]]) if len(bad) else -1
+    good &= groups[submits[j]] == groups[originates]
+    return [int(row) for row in originates[~good][:1]]
 
 
-def _outside_one_by_one(run: Run, submits: Array, originates: Array) -> int:
-    """The same where submissions overlap: the last one before counts."""
+def _outside_one_by_one(run: Run, submits: Array, originates: Array) -> list[int]:
+    """The same where submissions overlap: of those before, the last one with the number counts."""
     c = run.columns
     counter, count, service, groups = c["counter"], c["count"], c["service"], c["groups"]
-    submitted: dict[int, int] = {}
-    for row in np.sort(np.concatenate((submits, originates))).tolist():
-        numbers = range(int(counter[row]), int(counter[row]) + int(count[row]))
-        if run.kind[row] == Kind.SUBMIT:
-            submitted |= dict.fromkeys(numbers, row)
-            continue
-        for number in numbers:
-            at = submitted.get(number, -1)
-            if at < 0 or service[at] != service[row] or groups[at] != groups[row]:
-                return int(row)
-    return -1
+    for row, begin in zip(originates.tolist(), run.life_start[run.life_of(originates)].tolist(), strict=True):
+        before = submits[(submits >= begin) & (submits < row)][::-1]
+        start, size = counter[before], count[before].astype(np.int64)
+        for number in range(int(counter[row]), int(counter[row]) + int(count[row])):
+            at = before[(start <= number) & (number - start < size)][:1]
+            if not len(at) or service[at[0]] != service[row] or groups[at[0]] != groups[row]:
+                return [row]
+    return []
 
 
 def s2(run: Run) -> Finding:
-    judged = int(run.columns["count"][run.delivers].sum())
+    judged = run.delivered
     for life in range(run.lives):
         if run.doubled[life]:
             return _twice(run, run.log(life), run.event_cuts[life], judged)
@@ -162,29 +162,25 @@ def _twice(run: Run, log: Array, start: int, judged: int) -> Finding:
 
 def s3(run: Run) -> Finding:
     c, submits, units = run.columns, run.of(Kind.SUBMIT), run.units
-    cuts, originate_cuts = run.cuts(submits), run.cuts(units.originate_row)
-    first, count = c["counter"][submits], c["count"][submits].astype(np.int64)
-    for life in range(run.lives):
-        a, b = cuts[life], cuts[life + 1]
-        expected = np.concatenate(([1], first[a:b] + count[a:b]))[: b - a]
-        wrong = np.flatnonzero(first[a:b] != expected)
-        if len(wrong):
-            k = int(wrong[0])
-            what = f"member {run.life_member[life]} accepted message {int(first[a + k])}, not {int(expected[k])}"
-            return broken(what, run.rows(submits[a + k - 1] if k else -1, submits[a + k]))
-        if not units.exact:
-            own = units.of_originate[originate_cuts[life] : originate_cuts[life + 1]]
+    first, count, life = c["counter"][submits], c["count"][submits].astype(np.int64), run.life_of(submits)
+    expected = np.concatenate(([1], (first + count)[:-1]))[: len(submits)]
+    begins = np.concatenate(([True], life[1:] != life[:-1]))[: len(submits)]
+    expected[begins] = 1
+    for k in np.flatnonzero(first != expected)[:1].tolist():
+        what = f"member {run.member_of(submits[k])} accepted message {int(first[k])}, not {int(expected[k])}"
+        return broken(what, run.rows(-1 if begins[k] else submits[k - 1], submits[k]))
+    if not units.exact:
+        cuts = run.cuts(units.originate_row)
+        for one in range(run.lives):
+            own = units.of_originate[cuts[one] : cuts[one + 1]]
             place = first_places(own, len(units.owner))
-            again = np.flatnonzero(place[own] != np.arange(len(own)))
-            if len(again):
-                at = originate_cuts[life] + np.array([place[own[again[0]]], again[0]])
-                return broken(
-                    f"{run.named(int(own[again[0]]))} was originated twice", run.rows(*units.originate_row[at])
-                )
+            for k in np.flatnonzero(place[own] != np.arange(len(own)))[:1].tolist():
+                twice = units.originate_row[cuts[one] + np.array([place[own[k]], k])].tolist()
+                return broken(f"{run.named(int(own[k]))} was originated twice", run.rows(*twice))
     time = c["time_ns"]
-    for life in range(1, run.lives):
-        before, after = run.life_start[life - 1], run.life_start[life]
-        if run.life_member[life - 1] == run.life_member[life] and time[before] > time[after]:
-            what = f"member {run.life_member[life]} came back with a smaller incarnation"
+    for one in range(1, run.lives):
+        before, after = run.life_start[one - 1], run.life_start[one]
+        if run.life_member[one - 1] == run.life_member[one] and time[before] > time[after]:
+            what = f"member {run.life_member[one]} came back with a smaller incarnation"
             return broken(what, run.rows(after, before))
     return holds(len(submits))

@@ -11,16 +11,19 @@ its events.  Codes of views ascend with their ids; code 0 stands for "no view".
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordercast.trace.columns import Columns, sorted_columns
+from ordercast.trace.columns import Columns, Sparse, sorted_columns
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import ViewKind
 
 Array = np.ndarray[Any, Any]
 ViewKey = tuple[int, int]
+_TRANSITIONAL = int(ViewKind.TRANSITIONAL)
+_END, _LEAVE, _CRASH = map(int, (Kind.END, Kind.LEAVE, Kind.CRASH))
 _TABLE_MAX = 1 << 20  # member ids up to this are looked up in a table
 
 
@@ -29,7 +32,11 @@ class ViewRow(NamedTuple):
     life: int
     key: ViewKey
     regular: bool
-    members: frozenset[int]
+    lists: Sparse
+
+    @property
+    def members(self) -> frozenset[int]:
+        return frozenset(self.lists.get(self.row) or ())
 
 
 class Stay(NamedTuple):
@@ -64,71 +71,90 @@ class Run:
 
     def __init__(self, columns: Columns, header: Header) -> None:
         self.header = header
-        self.columns = columns = sorted_columns(columns)
-        member, incarnation = columns["member"], columns["incarnation"]
-        n = len(columns)
-        change = np.flatnonzero((member[1:] != member[:-1]) | (incarnation[1:] != incarnation[:-1])) + 1
-        starts = np.concatenate(([0], change)) if n else np.empty(0, np.int64)
-        ends = np.concatenate((change, [n])) if n else np.empty(0, np.int64)
-        own = member[starts] > 0
-        self.gap = self._gap(starts, ends)
+        self.columns, self.gap = columns, ""
+        starts, ends = self._bounds_of_lives()
+        if self.gap or not self._ascend(starts):
+            self.columns, self.gap = sorted_columns(columns), ""
+            starts, ends = self._bounds_of_lives()
+        own = self.columns["member"][starts] > 0
         self.life_start, self.life_end = starts[own], ends[own]
-        self.life_member: list[int] = member[self.life_start].tolist()
-        self.life_incarnation: list[int] = incarnation[self.life_start].tolist()
+        self._bounds = np.append(self.life_start, len(columns))
+        self._member, self._incarnation = (self.columns[name][self.life_start] for name in ("member", "incarnation"))
+        self.life_member: list[int] = self._member.tolist()
+        self.life_incarnation: list[int] = self._incarnation.tolist()
         self.lives = len(self.life_member)
-        self.world_end = int(self.life_start[0]) if self.lives else n  # rows of member 0 come first
-        self.kind = columns["kind"]
+        self.world_end = int(self._bounds[0])  # rows of member 0 come first
+        self.kind = self.columns["kind"]
         self.strangers: dict[tuple[int, int], int] = {}  # senders without a life, numbered
+        self._of: dict[Kind, Array] = {}
 
-    def _gap(self, starts: Array, ends: Array) -> str:
-        index = self.columns["index"]
+    def _bounds_of_lives(self) -> tuple[Array, Array]:
+        """Where lives begin and end; `gap` says where the local index of one does not count 1, 2, 3, ..."""
+        member, incarnation, index = (self.columns[name] for name in ("member", "incarnation", "index"))
+        change = np.flatnonzero((member[1:] != member[:-1]) | (incarnation[1:] != incarnation[:-1])) + 1
+        starts = np.concatenate(([0], change))[: len(member)]
+        ends = np.append(starts[1:], len(member))[: len(member)]
         expected = np.arange(1, len(index) + 1) - np.repeat(starts, ends - starts)
-        wrong = np.flatnonzero(index != expected)
-        if not len(wrong):
-            return ""
-        k = int(wrong[0])
-        return f"member {int(self.columns['member'][k])} has row {int(index[k])} where {int(expected[k])} was expected"
+        for k in np.flatnonzero(index != expected)[:1].tolist():
+            self.gap = f"member {int(member[k])} has row {int(index[k])} where {int(expected[k])} was expected"
+        return starts, ends
+
+    def _ascend(self, starts: Array) -> bool:
+        lives = list(zip(*(self.columns[name][starts].tolist() for name in ("member", "incarnation")), strict=True))
+        return all(one < two for one, two in pairwise(lives))
 
     def rows(self, *which: int) -> list[Row]:
         return [self.columns.row(int(k)) for k in which if k >= 0]
 
     def of(self, kind: Kind) -> Array:
         """Rows of a kind, of all lives."""
-        return np.flatnonzero(self.kind[self.world_end :] == kind) + self.world_end
+        if kind not in self._of:
+            self._of[kind] = np.flatnonzero(self.kind[self.world_end :] == int(kind)) + self.world_end
+        return self._of[kind]
 
-    @cached_property
+    @property
     def delivers(self) -> Array:
         return self.of(Kind.DELIVER)
 
-    @cached_property
+    @property
     def originates(self) -> Array:
         return self.of(Kind.ORIGINATE)
 
+    def life_of(self, rows: Array) -> Array:
+        """The life that wrote each row (ascending)."""
+        return np.repeat(np.arange(self.lives), np.diff(self.cuts(rows)))
+
+    @cached_property
+    def delivered(self) -> int:
+        """How many messages were delivered, over all lives."""
+        return int(self.columns["count"][self.delivers].sum())
+
     def cuts(self, rows: Array) -> Array:
         """Where the rows of each life begin and end among `rows` (ascending): life k has cuts[k] .. cuts[k + 1]."""
-        return np.searchsorted(rows, np.append(self.life_start, len(self.columns)))
+        return rows.searchsorted(self._bounds)
 
     @cached_property
     def ended(self) -> list[bool]:
         """Whether a life's last words are there, or somebody saw it crash."""
-        out = [False] * self.lives
-        for row in np.flatnonzero(np.isin(self.kind, (Kind.END, Kind.LEAVE, Kind.CRASH))).tolist():
-            who, incarnation = self.columns["member"][row], self.columns["incarnation"][row]
-            if who == 0:
-                who, incarnation = self.columns["sender"][row], self.columns["sender_incarnation"][row]
-            for life in range(self.lives):
-                if self.life_member[life] == who and incarnation in (-1, self.life_incarnation[life]):
-                    out[life] = True
-        return out
+        c, kind = self.columns, self.kind
+        rows = np.flatnonzero((kind == _END) | (kind == _LEAVE) | (kind == _CRASH))
+        own = c["member"][rows] > 0
+        who = np.where(own, c["member"][rows], c["sender"][rows]).tolist()
+        which = np.where(own, c["incarnation"][rows], c["sender_incarnation"][rows]).tolist()
+        known = set(zip(who, which, strict=True))  # of any incarnation: -1
+        lives = zip(self.life_member, self.life_incarnation, strict=True)
+        return [(member, incarnation) in known or (member, -1) in known for member, incarnation in lives]
 
     # -------------------------------------------------------------------------------------------------------- senders
 
     def owners(self, rows: Array) -> Array:
         """The life that each row's `sender` and `sender_incarnation` name; strangers get numbers above."""
         sender, incarnation = self.columns["sender"][rows], self.columns["sender_incarnation"][rows]
-        members, incarnations = np.append(self.life_member, -1), np.append(self.life_incarnation, -2)
         owner = self._first_life(sender)
-        wrong = np.flatnonzero(incarnations[owner] != incarnation)
+        members, incarnations = np.append(self.life_member, -1), np.append(self._incarnation, -2)
+        wrong = np.flatnonzero((incarnations.take(owner) != incarnation) | (owner == self.lives))
+        if not len(wrong):
+            return owner
         while len(wrong):  # restarted members: try the next life
             step = np.minimum(owner[wrong] + 1, self.lives)
             same = members[step] == sender[wrong]
@@ -140,16 +166,30 @@ class Run:
             owner[k] = self.lives + self.strangers.setdefault(who, len(self.strangers))
         return owner
 
+    def own(self, rows: Array, life: Array) -> Array:
+        """Whether each row's `sender` and `sender_incarnation` name the life that wrote it."""
+        sender, incarnation = self.columns["sender"][rows], self.columns["sender_incarnation"][rows]
+        out: Array = (sender == self._member[life]) & (incarnation == self._incarnation[life])
+        return out
+
     def _first_life(self, sender: Array) -> Array:
         """The first life of each member named; self.lives: it has none."""
+        if self._life_table is not None:
+            found: Array = self._life_table.take(sender, mode="clip")
+            return found
         first = {member: life for life, member in reversed(list(enumerate(self.life_member)))}
-        largest = max(first)
-        if largest <= _TABLE_MAX:
-            table = np.full(largest + 2, self.lives, np.int64)
-            table[list(first)] = list(first.values())
-            return table[np.minimum(sender, largest + 1)]
         distinct, which = np.unique(sender, return_inverse=True)
         return np.array([first.get(int(member), self.lives) for member in distinct], np.int64)[which]
+
+    @cached_property
+    def _life_table(self) -> Array | None:
+        """The first life of each member by its id, and one entry more for all others."""
+        largest = max(self.life_member)
+        if largest > _TABLE_MAX:
+            return None
+        table = np.full(largest + 2, self.lives, np.int64)
+        table[self.life_member[::-1]] = np.arange(self.lives - 1, -1, -1)
+        return table
 
     # ---------------------------------------------------------------------------------------------------------- views
 
@@ -158,14 +198,17 @@ class Run:
         rows = self.of(Kind.VIEW)
         life = np.searchsorted(self.life_start, rows, "right") - 1
         seq, rep = self.columns["view_seq"][rows].tolist(), self.columns["view_rep"][rows].tolist()
-        kind = self.columns["view_kind"][rows]
-        members = self.columns.sparse["members"]
+        kind, members = self.columns["view_kind"][rows].tolist(), self.columns.sparse["members"]
         out = []
         for k, row in enumerate(rows.tolist()):
-            regular = kind[k] != ViewKind.TRANSITIONAL
-            of = frozenset(members.get(row) or ())
-            out.append(ViewRow(row, int(life[k]), (seq[k], rep[k]), bool(regular), of))
+            regular = kind[k] != _TRANSITIONAL
+            out.append(ViewRow(row, int(life[k]), (seq[k], rep[k]), regular, members))
         return out
+
+    def previous(self, row: int) -> tuple[int, int] | None:
+        """The view that the one in this row follows."""
+        seq, rep = (self.columns.sparse[name].get(row) for name in ("previous_seq", "previous_rep"))
+        return None if seq is None else (seq, rep)
 
     @cached_property
     def view_at(self) -> dict[int, ViewRow]:
@@ -226,6 +269,11 @@ class Run:
         return np.repeat(self.stay_codes, [stay.last - stay.first for stay in self.stays])
 
     @cached_property
+    def views_used(self) -> list[int]:
+        """The codes of the views in which something was delivered."""
+        return sorted({stay.code for stay in self.stays if stay.last > stay.first})
+
+    @cached_property
     def origin_view(self) -> Array:
         """The code of the view each unit was originated in; -1: it never was."""
         origin = self.units.origin
@@ -243,22 +291,25 @@ class Run:
         """Frames, if every deliver row repeats an originate row; numbers of one life must ascend."""
         c, rows, delivers = self.columns, self.originates, self.delivers
         counter, count = c["counter"], c["count"]
-        cuts = self.cuts(rows)
-        owner = np.repeat(np.arange(self.lives), np.diff(cuts))
-        members, incarnations = np.array(self.life_member), np.array(self.life_incarnation)
-        own = (c["sender"][rows] == members[owner]) & (c["sender_incarnation"][rows] == incarnations[owner])
+        cuts, owner = self.cuts(rows), self.life_of(rows)
         first, size = counter[rows], count[rows].astype(np.int64)
         follows = (owner[1:] != owner[:-1]) | (first[1:] >= first[:-1] + size[:-1])
-        if not (own.all() and follows.all() and (size > 0).all()):
+        if not (self.own(rows, owner).all() and follows.all() and (size > 0).all()):
             return None
+        unit: Array | None = None
         for rows_of in (self.of(Kind.RECEIVE), delivers):  # both must be of the same frames
+            if not len(rows_of):
+                unit = rows_of
+                continue
             of = self.owners(rows_of)
             if self.strangers:
                 return None
-            unit, match = find_frames(owner, first, size, cuts, of, counter[rows_of], count[rows_of])
-            if not match.all():
+            unit = find_frames(owner, first, size, cuts, of, counter[rows_of], count[rows_of])
+            if unit is None:
                 return None
-        return Units(owner, first, rows, np.arange(len(rows)), rows, unit, delivers, True, members[owner])
+        assert unit is not None
+        sender = self._member[owner].astype(np.int64)
+        return Units(owner, first, rows, np.arange(len(rows)), rows, unit, delivers, True, sender)
 
     def _messages(self) -> Units:
         """Single messages."""
@@ -302,8 +353,31 @@ class Run:
         return {}
 
     @cached_property
+    def leader(self) -> int:
+        """A life that delivered nothing twice and of whose log all others are beginnings; -1: there is none."""
+        logs = [self.log(life) for life in range(self.lives)]
+        longest = max(logs, key=len)
+        if not all((log == longest[: len(log)]).all() for log in logs if log is not longest):
+            return -1
+        life = next(life for life, log in enumerate(logs) if log is longest)
+        return life if (self.positions(life)[longest] == np.arange(len(longest))).all() else -1
+
+    def one_log(self, stays: list[Stay]) -> Array | None:
+        """What was delivered in these stays, if all logs are beginnings of one with nothing twice; else None."""
+        longest = max(stays, key=lambda stay: stay.last - stay.first)
+        log = self.units.events[longest.first : longest.last]
+        if self.leader >= 0 and len({stay.first - self.event_cuts[stay.life] for stay in stays}) == 1:
+            return log
+        if any(self.doubled[stay.life] for stay in stays):
+            return None
+        alike = (np.array_equal(self.units.events[s.first : s.last], log[: s.last - s.first]) for s in stays)
+        return log if all(alike) else None
+
+    @cached_property
     def doubled(self) -> list[bool]:
         """Whether a life delivered some unit twice."""
+        if self.leader >= 0:
+            return [False] * self.lives
         out = []
         for life in range(self.lives):
             log = self.log(life)
@@ -325,21 +399,21 @@ def first_places(log: Array, units: int) -> Array:
 
 def find_frames(
     owner: Array, first: Array, size: Array, cuts: Array, of: Array, wanted: Array, sizes: Array
-) -> tuple[Array, Array]:
-    """The frame of each delivery, by (owner, counter), and whether it is just that frame.
+) -> Array | None:
+    """The frame of each delivery, by (owner, counter); None: some delivery is not of just one frame.
 
     `owner`, `first` and `size` tell the frames, sorted by the first two, those of owner k at cuts[k] .. cuts[k + 1].
     """
     last = len(first) - 1
-    if last < 0 or not len(of):
-        return np.zeros(len(of), np.int64), np.zeros(len(of), bool)
+    if last < 0:
+        return None
     if (size == 1).all() and ((owner[1:] != owner[:-1]) | (first[1:] == first[:-1] + 1)).all():
-        unit = (cuts[:-1] - first[np.minimum(cuts[:-1], last)])[of] + wanted  # numbers without gaps: no search
-    else:
-        stride = int(max(first.max(), wanted.max())) + 1
-        if stride > 2**62 // (len(cuts) + 1):
-            return np.zeros(len(of), np.int64), np.zeros(len(of), bool)
-        unit = np.searchsorted(owner * stride + first, of * stride + wanted)
-    if int(unit.min()) < 0 or int(unit.max()) > last:
-        unit = np.clip(unit, 0, last)
-    return unit, (first[unit] == wanted) & (owner[unit] == of) & (size[unit] == sizes)
+        unit = (cuts[:-1] - first[np.minimum(cuts[:-1], last)]).take(of) + wanted  # without gaps: no search
+        good = unit.min() >= 0 and unit.max() <= last and (owner.take(unit) == of).all() and (sizes == 1).all()
+        return unit if good else None
+    stride = int(max(first.max(), wanted.max())) + 1
+    if stride > 2**62 // (len(cuts) + 1):
+        return None
+    unit = np.minimum(np.searchsorted(owner * stride + first, of * stride + wanted), last)
+    match = (first[unit] == wanted) & (owner[unit] == of) & (size[unit] == sizes)
+    return unit if match.all() else None

@@ -24,6 +24,8 @@ _ROUNDS = 24  # of raising levels, before the graph is built
 
 def s15(run: Run) -> Finding:
     """Each unit must find its predecessors delivered: the last before it of its owner in that view, per group."""
+    if _surely_fifo(run):
+        return holds(len(run.units.events))
     later, earlier = _predecessors(run)
     single = not has_groups(run)
     before = np.full(len(run.units.owner), -1, np.int64)
@@ -43,6 +45,16 @@ def s15(run: Run) -> Finding:
             if not _excused(run, life, lost):
                 return _lost(run, life, unit, lost, len(run.units.events))
     return holds(len(run.units.events))
+
+
+def _surely_fifo(run: Run) -> bool:
+    """All logs are prefixes of one, and each unit in it stands behind the one before it of its owner, in any view."""
+    if run.leader < 0 or not run.units.exact or has_groups(run):
+        return False
+    log, place, owner = run.log(run.leader), run.positions(run.leader), run.units.owner
+    follows = np.append(False, owner[1:] == owner[:-1])[log]
+    before = place[log - 1]
+    return not (follows & ((before < 0) | (before > place[log]))).any()
 
 
 def _predecessors(run: Run) -> tuple[Array, Array]:
@@ -108,9 +120,8 @@ def s16(run: Run) -> Finding:
 
 def _surely_causal(run: Run, stays: list[Stay], mine: Array, delivered_then: Array) -> bool:
     """All logs of the view are prefixes of one, and each unit stands behind all its originator had delivered."""
-    logs = [run.units.events[stay.first : stay.last] for stay in stays]
-    longest = max(logs, key=len)
-    if any(run.doubled[stay.life] for stay in stays) or not _prefixes(logs, longest):
+    longest = run.one_log(stays)
+    if longest is None:
         return False
     rank = np.full(len(run.units.owner), np.iinfo(np.int64).max)
     rank[longest] = np.arange(len(longest))
@@ -217,8 +228,10 @@ def _logs(run: Run, stays: Sequence[Stay], keep: Array | None) -> list[Log]:
 
 
 def _orders_in_views(run: Run, keep: Array | None) -> Finding | None:
+    if keep is None and run.leader >= 0:
+        return None
     for stays in run.by_view.values():
-        if len(stays) == 1 and not run.doubled[stays[0].life]:
+        if keep is None and run.one_log(stays) is not None:
             continue
         found = _one_order(run, _logs(run, stays, keep))
         if found:
@@ -227,6 +240,8 @@ def _orders_in_views(run: Run, keep: Array | None) -> Finding | None:
 
 
 def _order_over_all(run: Run, keep: Array | None) -> Finding | None:
+    if keep is None and run.leader >= 0:
+        return None
     if len(run.view_code) > 1 and _views_suffice(run) and _orders_in_views(run, keep) is None:
         return None
     cuts = run.event_cuts
@@ -322,7 +337,7 @@ def _around(run: Run, logs: list[Log]) -> list[Step]:
 def _no_holes(run: Run, keep: Array | None) -> Finding | None:
     """For every two lives in a view: what one delivered before a common unit, the other did too."""
     for stays in run.by_view.values():
-        if len(stays) == 1:
+        if len(stays) == 1 or (keep is None and run.one_log(stays) is not None):
             continue
         logs = _logs(run, stays, keep)
         longest = max(logs, key=lambda log: len(log.units))

@@ -13,6 +13,8 @@ from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 def s9(run: Run) -> Finding:
     events, rows, view = run.units.events, run.units.event_row, run.event_view
+    if len(run.views_used) < 2:
+        return holds(len(events))
     first = np.empty(len(run.units.owner), np.int64)
     first[events[::-1]] = np.arange(len(events) - 1, -1, -1)
     other = first[events]
@@ -114,15 +116,12 @@ def _meant(run: Run, events: Array, life: int) -> Array:
 def s14(run: Run) -> Finding:
     c, rows, units = run.columns, run.originates, run.units
     counter, end = c["counter"][rows], c["counter"][rows] + c["count"][rows].astype(np.int64)
-    cuts, unit_cuts = run.cuts(rows), run.cuts(units.originate_row)
+    unit_cuts, life = run.cuts(units.originate_row), run.life_of(rows)
     carry = "carry" in run.header.options.values()  # tickets live on: then a later view will do
     judged = int(c["count"][rows].sum())
-    for life in range(run.lives):
-        a, b = cuts[life], cuts[life + 1]
-        left: Array = np.flatnonzero(counter[a + 1 : b] > end[a : max(a, b - 1)])
-        if len(left):
-            what = f"member {run.life_member[life]} left out a message it had accepted"
-            return broken(what, run.rows(rows[a + left[0]], rows[a + left[0] + 1]), judged)
+    for k in np.flatnonzero((counter[1:] > end[:-1]) & (life[1:] == life[:-1]))[:1].tolist():
+        what = f"member {run.member_of(rows[k])} left out a message it had accepted"
+        return broken(what, run.rows(rows[k], rows[k + 1]), judged)
     last = {(stay.life, stay.code): stay for stay in run.stays if stay.next >= 0}
     for stay in last.values():
         a, b = unit_cuts[stay.life], unit_cuts[stay.life + 1]

@@ -19,15 +19,15 @@ def s4(run: Run) -> Finding:
 
 
 def s5(run: Run) -> Finding:
-    previous = run.columns.sparse["previous"]
-    first: dict[tuple[Any, ...], ViewRow] = {}
+    first: dict[tuple[Any, ...], tuple[int, frozenset[int], frozenset[Any] | None]] = {}
     for view in run.views:
-        closes = None if view.regular else previous.get(view.row)
-        other = first.setdefault((view.key, view.regular, closes), view)
-        same = other.members == view.members
-        if not same or (view.regular and _components(run, other) != _components(run, view)):
+        closes = None if view.regular else run.previous(view.row)
+        mine = (view.row, view.members, _components(run, view) if view.regular else None)
+        other = first.setdefault((view.key, view.regular, closes), mine)
+        if other[1:] != mine[1:]:
+            same = other[1] == mine[1]
             what = f"view {_id(view.key)} {'comes from different views' if same else 'has different members'}"
-            return broken(what, run.rows(other.row, view.row))
+            return broken(what, run.rows(other[0], view.row))
     return holds(len(run.views))
 
 
@@ -113,7 +113,7 @@ def _shape(run: Run, stay: Stay) -> str:
     if stay.view < 0:
         return "has a transitional view before any regular one"
     view, between = run.view_at[stay.view], run.view_at[stay.transitional]
-    if run.columns.sparse["previous"].get(stay.transitional) != view.key:
+    if run.previous(stay.transitional) != view.key:
         return "has a transitional view that does not close its regular one"
     if run.life_member[stay.life] not in between.members:
         return "is not in its own transitional view"

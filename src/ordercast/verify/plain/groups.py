@@ -67,7 +67,7 @@ def _last_told(life: Life) -> dict[str, Row]:
 def s23(run: Run) -> Finding:
     numbers: dict[tuple[int | None, MessageId], Row] = {}
     stamps: dict[MessageId, Row] = {}
-    judged = 0
+    judged, unstamped = 0, None
     for life in run.lives:
         for row in life.of(Kind.DELIVER):
             for message in messages(row):
@@ -76,6 +76,10 @@ def s23(run: Run) -> Finding:
                 if (other.order_epoch, other.order_seq) != (row.order_epoch, row.order_seq):
                     return broken(f"{named(message)} has two numbers on ring {row.ring}", [other, row], judged)
                 other = stamps.setdefault(message, row)
-                if (other.detail or {}).get("stamp") != (row.detail or {}).get("stamp"):
+                stamp = (row.detail or {}).get("stamp")
+                if (other.detail or {}).get("stamp") != stamp:
                     return broken(f"{named(message)} changed its timestamp on the way", [other, row], judged)
+                unstamped = message if stamp is None else unstamped
+    if unstamped is not None:
+        return cannot_judge(f"no delivery of {named(unstamped)} says its timestamp")
     return holds(judged)

@@ -12,14 +12,6 @@ from typing import Any
 from ordercast.contract import Action, Control, Delivered, Event, Layer, Ordered, Up, ViewChange
 from ordercast.types import Batch, Frame, Incarnation, MemberId, Nanoseconds, ViewKind
 
-PACKET_BYTES = 288  # what a datagram's header, its seal and the packet around a frame take at most, without vectors
-VECTOR_BYTES = 10  # per member: one number of a vector
-
-
-def frame_bytes(datagram_bytes: int, members: int) -> int:
-    """The largest frame whose packet fits a datagram; at most 0 if none does."""
-    return datagram_bytes - PACKET_BYTES - VECTOR_BYTES * members
-
 
 class Inbox:
     """Ordered frames become batches; fragments wait for their last one, per sender and view."""

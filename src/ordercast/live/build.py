@@ -15,8 +15,8 @@ from ordercast import config as configuration
 from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
+from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.errors import ConfigError
-from ordercast.framing import frame_bytes
 from ordercast.live.node import Node
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
@@ -28,7 +28,6 @@ from ordercast.trace.schema import Header, Level
 from ordercast.types import Identity, MemberId, Service
 from ordercast.version import __version__
 
-FRAME_BYTES_MIN = 64
 CROWD = 8  # members on one machine that still find each other within a few tens of milliseconds
 
 
@@ -46,12 +45,11 @@ def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetA
 def frame_limit(config: GroupConfig) -> int:
     """The largest frame of this group; packets too small for it are a fault of the configuration."""
     packet_bytes = config.packet_bytes or configuration.packet_default(config.datagram_bytes)
-    size = frame_bytes(packet_bytes, len(config.members))
-    if size < FRAME_BYTES_MIN:
-        least = packet_bytes - size + FRAME_BYTES_MIN
-        what = f"packet_bytes {packet_bytes}: too small for {len(config.members)} members"
+    members, least = len(config.members), least_packet(len(config.members))
+    if packet_bytes < least:
+        what = f"packet_bytes {packet_bytes}: too small for {members} members"
         raise ConfigError([f"{what}: expected {least} or more"])
-    return size
+    return frame_bytes(packet_bytes, members)
 
 
 def timeout_here_ms(members: int) -> int:

@@ -14,6 +14,7 @@ import msgspec
 import tomli_w
 from msgspec import Meta, Struct
 
+from ordercast.drivers.sizes import least_packet
 from ordercast.limits import DATAGRAM_BYTES_MAX, DATAGRAM_BYTES_MIN, GROUPS_MAX, MEMBERS_MAX
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Drift, Fault, LinkFault, Partition, split_pair
 from ordercast.sim.law import Delay
@@ -206,6 +207,9 @@ class Scenario(Part, frozen=True, kw_only=True):
             source.wrong("sizes", [], "at least one size")
         if self.packet_bytes and not self.datagram_bytes <= self.packet_bytes <= DATAGRAM_BYTES_MAX:
             source.wrong("packet_bytes", self.packet_bytes, f"{self.datagram_bytes} to {DATAGRAM_BYTES_MAX}, or 0")
+        elif self.packet_largest < (least := least_packet(self.members)):
+            key = "packet_bytes" if self.packet_bytes else "datagram_bytes"
+            source.wrong(key, self.packet_largest, f"{least} or more with {self.members} members")
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
         self._judge_nets(source)

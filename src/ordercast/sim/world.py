@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ordercast import registry
+from ordercast.drivers.sizes import frame_bytes
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
 from ordercast.sim.carrier import Carrier
@@ -26,11 +27,7 @@ from ordercast.trace.trace import Trace
 from ordercast.types import Service
 from ordercast.version import __version__
 from ordercast.wire.codec import Codec
-from ordercast.wire.header import HEADER_BYTES
 from ordercast.workload.sources import shares, source
-
-PACKET_BYTES = 128  # what a packet holds beside its frame and one number per member
-NUMBER_BYTES = 9
 
 
 def run(
@@ -203,8 +200,3 @@ def level_of(word: str) -> Level:
 
 def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any]) -> Any:
     return struct_of(options, info.options, f"options of {info.name}")
-
-
-def frame_bytes(packet_bytes: int, members: int) -> int:
-    """The largest frame that fits a packet."""
-    return packet_bytes - HEADER_BYTES - PACKET_BYTES - NUMBER_BYTES * members

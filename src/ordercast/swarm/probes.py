@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 
 from ordercast import registry
+from ordercast.drivers.sizes import frame_bytes
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import Scenario
-from ordercast.sim.world import frame_bytes
 from ordercast.trace.schema import Kind
 from ordercast.types import ViewKind
 

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ordercast import registry
+from ordercast.drivers.sizes import frame_bytes
 from ordercast.limits import MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
-from ordercast.sim.world import frame_bytes
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.wire.codec import origin
 

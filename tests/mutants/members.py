@@ -20,6 +20,7 @@ from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Got, Join
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
+from ordercast.membership.standing import Standing
 from ordercast.membership.stay import Stay
 from ordercast.membership.step import Step
 from ordercast.membership.table import Table

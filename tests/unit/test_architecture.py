@@ -122,9 +122,11 @@ def test_cores_name_random_only_as_the_type_of_what_a_driver_injects(part: str) 
                 assert ast.unparse(node.func) not in ("random.Random", "Random"), f"{path}:{node.lineno}"
 
 
-def test_pyspark_stays_where_the_page_says() -> None:
-    parts = [part for row in ROWS for part in row if part not in named("With pyspark")]
-    assert [line for part in parts for line in offences(part, lambda name: top(name) != "pyspark")] == []
+@pytest.mark.parametrize(("what", "package"), [("pyspark", "pyspark"), ("protocols", "ordercast.protocols")])
+def test_these_are_imported_only_where_the_page_says(what: str, package: str) -> None:
+    parts = [part for row in ROWS for part in row if part not in (what, *named(f"With {what}"))]
+    found = [line for part in parts for line in offences(part, lambda name: not f"{name}.".startswith(f"{package}."))]
+    assert found == []
 
 
 # ------------------------------------------------------------------------------------------------------ the repository

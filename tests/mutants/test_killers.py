@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tests.mutants import MUTANTS, killers, rows
 from tests.mutants.hunt import EXPECTED, SCENARIOS, Misfit, broken, directed
@@ -10,6 +12,7 @@ from ordercast import registry
 from ordercast.contract import Setup
 from ordercast.stack import Stack
 from ordercast.swarm.judge import judge
+from ordercast.types import Identity
 
 KILLERS = killers.read()
 AGAIN = [name for name, kill in KILLERS.items() if kill.promise != "S25"]  # those take two processes each
@@ -35,6 +38,14 @@ def test_the_sound_protocol_survives(title: str) -> None:
     if title in EXPECTED:
         assert judgement.outcome is not None
         assert EXPECTED[title].broken(scenario, judgement.outcome.trace) == ("", "")
+
+
+@pytest.mark.parametrize("name", sorted(killers.reasons()))
+def test_a_survivor_fits_the_code(name: str) -> None:
+    info = registry.get(MUTANTS[name].protocol)
+    identity = Identity(1, 1, (1, 2))
+    setup = Setup(identity, 40_000_000, info.options(), 1_000, random.Random(1))
+    assert MUTANTS[name].maker(setup).start(0, identity, {})
 
 
 def test_each_is_killed_or_explained() -> None:

@@ -20,7 +20,7 @@ from ordercast.pipeline.verify import UNREADABLE, judge_columns, judge_plain, su
 from ordercast.trace.find import find
 from ordercast.trace.parquet import write
 from ordercast.trace.rows import HEAD, ROW, SIDE_SUFFIX, RowFile
-from ordercast.trace.schema import Header, Kind
+from ordercast.trace.schema import CELLS, Header, Kind
 from ordercast.trace.trace import Trace
 
 
@@ -76,6 +76,10 @@ def test_a_live_run_is_read_whole(tmp_path: Path) -> None:
         (
             lambda path: torn(path, 5, offset=ROW.size - 8 - 4 - 2 - 3, data=b"\xc8"),
             "member 2: unknown event 200",
+        ),
+        (
+            lambda path: torn(path, 5, offset=CELLS["count"].at, data=(16_385).to_bytes(4, "little")),
+            "16385 messages in one frame",
         ),
         (lambda path: path.write_bytes(path.read_bytes()[: -ROW.size // 2]), "the file ends inside it"),
         (lambda path: path.with_suffix(SIDE_SUFFIX).write_bytes(b"{}"), "detail"),

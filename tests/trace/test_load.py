@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ordercast.errors import TraceError, UsageError
+from ordercast.limits import FRAME_MESSAGES_MAX
 from ordercast.trace import load, load_columns, parquet
 from ordercast.trace.columns import from_rows, joined
 from ordercast.trace.reader import RowReader
@@ -74,6 +75,36 @@ def test_parquet_of_many_runs(tmp_path: Path) -> None:
     few = dict((h.run, c) for h, c in load_columns(tmp_path, names))
     assert few["r2"]["counter"].tolist() == from_rows(read["r2"].rows)["counter"].tolist()
     assert few["r2"].row(1).members == (1, 2) and few["r2"].row(1).previous_seq == 2 and "digest" not in few["r2"]
+
+
+def both_ways(tmp_path: Path, rows: list[Row]) -> list[list[Row]]:
+    """What is read back from a live directory and from the Parquet file that its columns are written to."""
+    write_live(tmp_path / "live", header(), rows)
+    [(head, columns)] = load_columns(tmp_path / "live")
+    with parquet.Writer(tmp_path / "t.parquet") as file:
+        file.add(head, columns)
+    [again] = load(tmp_path / "t.parquet")
+    return [columns.rows(), again.rows]
+
+
+def test_names_of_groups_may_hold_any_character(tmp_path: Path) -> None:
+    names = [("a\x1fb",), ("a", "b"), ("a b", "c"), ("a", "b c"), ("\x00", "\x1e", ","), ("a\nb", "ö")]
+    rows = [Row(1, 9, k, k, k, int(Kind.DELIVER), 1, 9, k, 1, groups=some) for k, some in enumerate(names, 1)]
+    assert both_ways(tmp_path, rows) == [rows, rows]
+
+
+def test_a_batch_may_be_of_any_length_and_a_frame_may_not(tmp_path: Path) -> None:
+    rows = [Row(1, 9, 1, 1, 1, int(Kind.SUBMIT), 1, 9, 1, 2**20 + 1)]
+    rows.append(Row(1, 9, 2, 2, 2, int(Kind.ORIGINATE), 1, 9, 1, FRAME_MESSAGES_MAX))
+    assert both_ways(tmp_path / "good", rows) == [rows, rows]
+    rows.append(Row(1, 9, 3, 3, 3, int(Kind.DELIVER), 1, 9, 1, FRAME_MESSAGES_MAX + 1))
+    write_live(tmp_path / "bad", header(), rows)
+    bad: list[TraceError] = []
+    assert list(load_columns(tmp_path / "bad", bad=bad)) == []
+    assert "row 3 of member 1: 16385 messages in one frame" in str(bad[0])
+    parquet.write(tmp_path / "bad.parquet", [Trace(header(), rows)])
+    with pytest.raises(TraceError, match="16385 messages in row 2"):
+        list(load(tmp_path / "bad.parquet"))
 
 
 def test_columns_are_the_rows() -> None:

@@ -6,7 +6,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,92 +14,99 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "ordercast"
 
-CORES = ("types", "contract", "stack", "framing", "groups", "membership", "transis", "protocols", "wire")
-NOT_IN_CORES = {
-    "ordercast.sim", "ordercast.live", "ordercast.trace", "ordercast.verify", "ordercast.pipeline", "ordercast.swarm",
-    "ordercast.cli", "ordercast.config", "ordercast.interfaces", "time", "datetime", "secrets", "uuid",
-    "asyncio", "socket", "select", "selectors", "threading", "multiprocessing", "subprocess", "pyspark", "os",
+PAGE = ROOT / "docs" / "design" / "architecture.md"
+
+OUTSIDE = {  # what knows the time, the network, threads, processes or the operating system
+    "_thread", "asyncio", "concurrent", "ctypes", "datetime", "fcntl", "mmap", "multiprocessing", "os", "platform",
+    "resource", "secrets", "select", "selectors", "shutil", "signal", "socket", "ssl", "subprocess", "sys", "tempfile",
+    "threading", "time", "uuid", "uvloop",
 }  # fmt: skip
-STANDARD_AND_MSGSPEC = {"msgspec", "ordercast"}
-ABOVE = {  # who may not import whom, beyond the cores
-    "trace": {
-        "ordercast.verify",
-        "ordercast.pipeline",
-        "ordercast.swarm",
-        "ordercast.live",
-        "ordercast.cli",
-        "pyspark",
-    },
-    "verify": {"ordercast.pipeline", "ordercast.swarm", "ordercast.live", "ordercast.sim", "ordercast.cli", "pyspark"},
-    "drivers": {
-        "ordercast.sim",
-        "ordercast.live",
-        "ordercast.trace",
-        "ordercast.pipeline",
-        "ordercast.swarm",
-        "ordercast.cli",
-        "pyspark",
-        "time",
-        "asyncio",
-        "socket",
-        "os",
-    },
-    "sim": {"ordercast.live", "ordercast.pipeline", "ordercast.swarm", "ordercast.cli", "pyspark", "time", "asyncio"},
-    "live": {"ordercast.sim", "ordercast.pipeline", "ordercast.swarm", "pyspark"},
-    "workload": {"ordercast.live", "ordercast.pipeline", "ordercast.cli", "pyspark", "time"},
-    "conformance": {"ordercast.pipeline", "pyspark"},
-    "config": {"ordercast.cli", "ordercast.live", "ordercast.sim"},
-}
+
+
+def rule() -> str:
+    """The section of the page that this file checks."""
+    return PAGE.read_text().partition("## The layering rule\n")[2].partition("\n## ")[0]
+
+
+def rows() -> list[list[str]]:
+    """The parts, the lowest first; those in one row know nothing of each other."""
+    cells = re.findall(r"^\|([^|]+)\|", rule(), re.MULTILINE)
+    return [parts for cell in cells if (parts := re.findall(r"`(\w+)`", cell))]
+
+
+def named(what: str) -> list[str]:
+    """The parts after a word: the first sentence of a point of the section."""
+    sentence = re.search(rf"^- {what}: ([^.]*)\.", rule(), re.MULTILINE)
+    assert sentence is not None, f"the page has no point {what!r}"
+    return re.findall(r"`(\w+)`", sentence[1])
+
+
+ROWS = rows()
+CORES = named("Cores")
+TIMELESS = CORES + named("Without a clock")
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 def files(part: str) -> list[Path]:
-    single = SOURCE / f"{part}.py"
-    return [single] if single.exists() else sorted((SOURCE / part).rglob("*.py"))
+    return [path for path in sorted(SOURCE.rglob("*.py")) if part_of(path) == part]
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of everything a module imports when it runs, at any depth of the code."""
-    todo: list[ast.AST] = [ast.parse(path.read_text())]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            todo += node.orelse  # only types below
-            continue
-        todo += ast.iter_child_nodes(node)
+    """(line, dotted name) of everything a module imports, at any depth of the code and for type checkers too."""
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            yield from ((node.lineno, alias.name) for alias in node.names if alias.name != "ordercast")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "ordercast" and node.attr != "__file__":
+            yield node.lineno, f"ordercast.{node.attr}"  # after a bare `import ordercast`
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"
             module = node.module or ""
-            yield node.lineno, module
             if module == "ordercast":
                 yield from ((node.lineno, f"ordercast.{alias.name}") for alias in node.names)
+            else:
+                yield node.lineno, module
 
 
-def offences(part: str, forbidden: set[str]) -> list[str]:
+def offences(part: str, allowed: Callable[[str], bool]) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in files(part)
         for line, name in imports(path)
-        if any(name == bad or name.startswith(bad + ".") for bad in forbidden)
+        if not allowed(name)
     ]
 
 
-@pytest.mark.parametrize("part", CORES)
-def test_cores_touch_no_clock_socket_thread_or_driver(part: str) -> None:
-    assert offences(part, NOT_IN_CORES) == []
+def top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def test_every_part_has_its_place_on_the_page() -> None:
+    there = {part_of(path) for path in SOURCE.rglob("*.py")}
+    assert sorted(part for row in ROWS for part in row) == sorted(there)
+    assert set(TIMELESS) <= there
+
+
+PLACES = [
+    (part, {below for earlier in ROWS[:row] for below in earlier}) for row in range(len(ROWS)) for part in ROWS[row]
+]
+
+
+@pytest.mark.parametrize(("part", "below"), PLACES, ids=[part for part, _ in PLACES])
+def test_parts_import_only_what_lies_below_them(part: str, below: set[str]) -> None:
+    assert offences(part, lambda name: top(name) != "ordercast" or name.split(".")[1] in below | {part}) == []
+
+
+@pytest.mark.parametrize("part", TIMELESS)
+def test_these_touch_no_clock_socket_or_thread(part: str) -> None:
+    assert offences(part, lambda name: top(name) not in OUTSIDE) == []
 
 
 @pytest.mark.parametrize("part", CORES)
 def test_cores_import_the_standard_library_and_msgspec_only(part: str) -> None:
-    known = sys.stdlib_module_names | STANDARD_AND_MSGSPEC
-    strangers = [
-        f"{path.relative_to(ROOT)}:{line} imports {name}"
-        for path in files(part)
-        for line, name in imports(path)
-        if name.partition(".")[0] not in known
-    ]
-    assert strangers == []
+    assert offences(part, lambda name: top(name) in sys.stdlib_module_names | {"msgspec", "ordercast"}) == []
 
 
 @pytest.mark.parametrize("part", CORES)
@@ -115,14 +122,11 @@ def test_cores_name_random_only_as_the_type_of_what_a_driver_injects(part: str) 
                 assert ast.unparse(node.func) not in ("random.Random", "Random"), f"{path}:{node.lineno}"
 
 
-@pytest.mark.parametrize("part", sorted(ABOVE))
-def test_parts_import_only_what_lies_below_them(part: str) -> None:
-    assert offences(part, ABOVE[part]) == []
-
-
-def test_only_the_pipeline_imports_pyspark() -> None:
-    parts = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in SOURCE.rglob("*.py")}
-    assert [line for part in sorted(parts - {"pipeline"}) for line in offences(part, {"pyspark"})] == []
+@pytest.mark.parametrize(("what", "package"), [("pyspark", "pyspark"), ("protocols", "ordercast.protocols")])
+def test_these_are_imported_only_where_the_page_says(what: str, package: str) -> None:
+    parts = [part for row in ROWS for part in row if part not in (what, *named(f"With {what}"))]
+    found = [line for part in parts for line in offences(part, lambda name: not f"{name}.".startswith(f"{package}."))]
+    assert found == []
 
 
 # ------------------------------------------------------------------------------------------------------ the repository

@@ -12,7 +12,7 @@ from ordercast.cli.common import BadValue, Progress, Whole, force_option, json_o
 from ordercast.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from ordercast.pipeline.session import SparkSession
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

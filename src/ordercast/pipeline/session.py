@@ -23,7 +23,7 @@ import ordercast
 from ordercast.errors import RunError, UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession as SparkSession
 
 JAVA_MIN = 17
 # what other programs leave in the environment to change every Spark or Java started from it

@@ -45,11 +45,6 @@ def _is_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-def fancy(stream: TextIO | None = None) -> bool:
-    """May characters beyond ASCII be drawn on this stream?"""
-    return _is_utf8(stream or sys.stdout)
-
-
 def nothing_half_printed(code: int) -> int:
     """Flush standard output; what cannot be written (reader gone, disk full) is a failed run, without a traceback."""
     try:

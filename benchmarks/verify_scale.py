@@ -57,7 +57,8 @@ def generate(directory: Path, deliveries: int, per_frame: int, processes: int = 
 
 
 def _generate(directory: str, deliveries: int, per_frame: int, first: int, step: int) -> dict[str, Any]:
-    from ordercast.pipeline.synthetic import Shape, fault_plan, make_runs, write
+    from synthetic import Shape, fault_plan, make_runs, write
+
     from ordercast.trace.schema import Kind
 
     mean = (per_frame + 1) / 2

@@ -17,6 +17,7 @@ settings.load_profile("ordercast")
 # helpers beside the tests (`from harness import World`) can be imported from every folder: give them unique names
 sys.path += [str(Path(__file__).parent.parent)]  # and known-bad variants, as `tests.mutants`
 sys.path += [str(folder) for folder in sorted(Path(__file__).parent.iterdir()) if folder.is_dir()]
+sys.path += [str(Path(__file__).parent.parent / "benchmarks")]  # and made-up traces, as `synthetic`
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

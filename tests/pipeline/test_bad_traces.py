@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from bad_traces import BAD, live_directory, member_file, trace
 
-from ordercast.errors import UsageError
+from ordercast.errors import TraceError, UsageError
 from ordercast.pipeline import here, ingest
 from ordercast.pipeline.verify import UNREADABLE, judge_columns, judge_plain, summarise_rows
 from ordercast.trace.find import find
@@ -52,8 +52,8 @@ def torn(path: Path, row: int, offset: int = ROW.size - 8, data: bytes = b"\0" *
         file.write(data)
 
 
-def read_live(directory: Path) -> tuple[list[tuple[Header, Any]], list[ingest.Aside]]:
-    aside: list[ingest.Aside] = []
+def read_live(directory: Path) -> tuple[list[tuple[Header, Any]], list[TraceError]]:
+    aside: list[TraceError] = []
     (unit,) = find([directory])
     return list(ingest.read(unit, aside)), aside
 
@@ -91,7 +91,7 @@ def test_a_bad_row_is_set_aside_and_the_rest_kept(spoil: Callable[[Path], None],
     spoil(member_file(tmp_path, 2))
     runs, aside = read_live(tmp_path)
     assert aside and all(entry.path.startswith(str(tmp_path / "member-2-")) and entry.offset > 0 for entry in aside)
-    assert any(reason in entry.reason for entry in aside)
+    assert any(reason in entry.why for entry in aside)
     ((_, columns),) = runs
     assert len(of.rows) - len(columns) == len(aside)
     rows = [row for row in ingest_and_judge(runs) if row]
@@ -110,8 +110,8 @@ def test_a_file_that_is_no_trace_is_set_aside(tmp_path: Path) -> None:
     shutil.copy(member_file(tmp_path, 1), tmp_path / "member-1-7.rows")
     runs, aside = read_live(tmp_path)
     assert len(runs) == 1 and len(aside) == 2
-    assert any("not a trace" in entry.reason for entry in aside)
-    assert any("same incarnation" in entry.reason for entry in aside)
+    assert any("not a trace" in entry.why for entry in aside)
+    assert any("same incarnation" in entry.why for entry in aside)
 
 
 def test_two_runs_in_one_directory_are_told_apart(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 from bad_traces import trace
+from synthetic import Shape, inject, make_run
+from synthetic import write as write_made_up
 
 from ordercast.cli import main
-from ordercast.pipeline.synthetic import Shape, inject, make_run
-from ordercast.pipeline.synthetic import write as write_made_up
 from ordercast.trace.parquet import write
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from bad_traces import trace
+from synthetic import Shape, inject, make_run, write
 
 from ordercast.pipeline import here, plots, report
 from ordercast.pipeline.render import Break, Content, PromiseLine, Table, number, page
-from ordercast.pipeline.synthetic import Shape, inject, make_run, write
 from ordercast.trace.parquet import write as write_traces
 from ordercast.verify import CATALOGUE
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from synthetic import FAULTS, Shape, fault_plan, inject, make_run, make_runs
+from synthetic.runs import Run, columns_of
 
-from ordercast.pipeline.synthetic import FAULTS, Shape, fault_plan, inject, make_run, make_runs
-from ordercast.pipeline.synthetic.runs import Run, columns_of
 from ordercast.trace.trace import Trace
 from ordercast.verify import check as plain
 from ordercast.verify.columns import check as over_arrays

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from synthetic import Shape, fault_plan, make_runs, write
+
 from ordercast.pipeline import measure
 from ordercast.pipeline.experiment import Experiment, from_dict
 from ordercast.pipeline.sweep import Options, run_points
-from ordercast.pipeline.synthetic import Shape, fault_plan, make_runs, write
 from ordercast.pipeline.verify import verify_paths
 
 SHAPE = Shape(members=4, frames_mean=40, crash_share=0.3, partition_share=0.2, per_frame=3)

@@ -308,3 +308,14 @@ def output_directory(path: Path, force: bool) -> Path:
     except OSError as error:
         raise UsageError(f"{where}: cannot be written: {error.strerror}") from None
     return path
+
+
+def resumable_directory(path: Path, force: bool, record: str) -> None:
+    """The same, but one that holds `record` is gone on with; anything else must be ours to replace."""
+    where = f"--out {short(path)}"
+    if force or not (path / record).exists():
+        output_directory(path, force)
+    elif not (path / MARK).exists():
+        raise UsageError(f"{where}: was not made by ordercast: name a new directory")
+    elif not os.access(path, os.W_OK):
+        raise UsageError(f"{where}: cannot be written: permission denied")

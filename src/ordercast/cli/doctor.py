@@ -17,10 +17,10 @@ import click
 from msgspec import Struct, structs
 
 from ordercast.cli.common import emit, json_option
+from ordercast.errors import UsageError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, RECEIVE_BUFFER_BYTES
 
 PYTHON_MIN = (3, 11)
-JAVA_MIN = 17
 EXTRAS = "pip install 'ordercast[spark,plots]'"
 
 
@@ -45,23 +45,15 @@ def system() -> Finding:
 
 
 def java() -> Finding:
-    name = "Java"
-    fix = "apt-get install -y --no-install-recommends default-jre-headless"
-    home = os.environ.get("JAVA_HOME")
-    path = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    if path is None:
-        if home:
-            return Finding(name, False, f"JAVA_HOME is {home}, which holds no bin/java", "unset JAVA_HOME")
-        return Finding(name, False, "none (Spark needs 17 or newer)", fix)
+    from ordercast.pipeline.session import java_version
+
     try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(name, False, f"{path} does not start: {error}", fix)
-    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    if match is None:
-        return Finding(name, False, f"{path} does not say its version", fix)
-    version = int(match[1])
-    return Finding(name, version >= JAVA_MIN, f"{version} at {path} (Spark needs 17 or newer)", fix)
+        version, path = java_version()
+    except UsageError as why:
+        fix = "apt-get install -y --no-install-recommends default-jre-headless"
+        fix = "unset JAVA_HOME" if "JAVA_HOME=" in str(why) else fix
+        return Finding("Java", False, str(why).partition(": ")[0], fix)
+    return Finding("Java", True, f"{version} at {path}")
 
 
 def worker_python() -> Finding:

@@ -9,42 +9,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ordercast.cli.common import emit, output_directory, progress
-from ordercast.cli.spark_options import open_session, trace_options
+from ordercast.cli.spark_options import Reading, trace_options
 from ordercast.errors import TraceError
 
 if TYPE_CHECKING:
+    from ordercast.cli.common import Progress
     from ordercast.pipeline.report import Tables
 
 SMALL_BYTES = 64 << 20  # of traces whose samples are few
 SHOWN = ("submit", "originate", "standstill")
 
 
-def collect(
-    paths: tuple[Path, ...],
-    plain: bool,
-    skip_bad: bool,
-    tasks: int | None,
-    master: str | None,
-    conf: tuple[tuple[str, str], ...],
-    shown: Any,
-) -> tuple[Tables, list[dict[str, Any]]]:
-    """All tables of the traces at these paths, on Spark or here; what could not be read."""
+def collect(reading: Reading, shown: Progress) -> tuple[Tables, list[dict[str, Any]]]:
+    """All tables of the traces that were named, on Spark or here; what could not be read."""
     from ordercast.trace.find import find
 
-    units = find(paths)  # what a person got wrong is said before Spark starts
+    units = find(reading.paths)  # what a person got wrong is said before Spark starts
     bad: list[dict[str, Any]] = []
-    if plain:
+    if reading.plain:
         from ordercast.pipeline import here
 
         tables = here.tables(units, bad)
     else:
         from ordercast.pipeline import measure
 
-        spark = open_session(master, conf, shown, small=sum(unit.bytes for unit in units) < SMALL_BYTES)
+        spark = reading.session(shown, small=sum(unit.bytes for unit in units) < SMALL_BYTES)
         shown.say(f"measuring {len(units)} files ...")
-        measures = measure.tables_of(measure.samples(spark, units, tasks))
+        measures = measure.tables_of(measure.samples(spark, units, reading.tasks))
         tables = measure.collect(measures, bad=bad)
-    if bad and not skip_bad:
+    if bad and not reading.skip_bad:
         raise TraceError(bad[0]["path"], bad[0]["offset"], bad[0]["reason"])
     return tables, bad
 
@@ -52,28 +45,18 @@ def collect(
 @click.command("measure")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for the tables as CSV and JSON.")
 @trace_options
-def command(
-    paths: tuple[Path, ...],
-    plain: bool,
-    skip_bad: bool,
-    out: Path | None,
-    tasks: int | None,
-    force: bool,
-    master: str | None,
-    conf: tuple[tuple[str, str], ...],
-    as_json: bool,
-) -> int:
+def command(reading: Reading, out: Path | None, as_json: bool) -> int:
     """Measure the traces at PATH...: latency per protocol and load, throughput, traffic, view changes."""
     if out is not None:
-        output_directory(out, force)
+        output_directory(out, reading.force)
     since = time.monotonic()
     with progress("measuring") as shown:
-        tables, bad = collect(paths, plain, skip_bad, tasks, master, conf, shown)
+        tables, bad = collect(reading, shown)
     if out is not None:
         from ordercast.pipeline.report import write_tables
 
         write_tables(out, tables)
-    result: dict[str, Any] = {"engine": "plain" if plain else "spark", "runs": len(tables["runs"])}
+    result: dict[str, Any] = {"engine": reading.engine, "runs": len(tables["runs"])}
     result |= {name: rows for name, rows in tables.items() if name not in ("runs", "histogram")}
     result |= {"skipped": bad, "wall_seconds": round(time.monotonic() - since, 3)}
     emit(result, as_json, lambda: words(tables, bad))

@@ -8,7 +8,7 @@ import click
 
 from ordercast.cli.common import emit, output_directory, progress
 from ordercast.cli.measure import collect
-from ordercast.cli.spark_options import trace_options
+from ordercast.cli.spark_options import Reading, trace_options
 
 
 @click.command("report")
@@ -17,36 +17,24 @@ from ordercast.cli.spark_options import trace_options
 )
 @click.option("--title", default="", help="Of the page.")
 @trace_options
-def command(
-    paths: tuple[Path, ...],
-    out: Path,
-    title: str,
-    plain: bool,
-    skip_bad: bool,
-    tasks: int | None,
-    force: bool,
-    master: str | None,
-    conf: tuple[tuple[str, str], ...],
-    as_json: bool,
-) -> int:
+def command(reading: Reading, out: Path, title: str, as_json: bool) -> int:
     """Make one self-contained HTML file of the traces at PATH...: what ran, what held, what broke, how it performed."""
     from ordercast.pipeline import report, verify
     from ordercast.trace.find import find
 
-    units = find(paths)
-    output_directory(out, force)
+    units = find(reading.paths)
+    output_directory(out, reading.force)
     with progress("report") as shown:
-        tables, _ = collect(paths, plain, skip_bad, tasks, master, conf, shown)
+        tables, _ = collect(reading, shown)
         shown.say("verifying ...")
-        if plain:
-            summary = verify.summarise_rows(verify.verify_here(paths))
+        if reading.plain:
+            summary = verify.summarise_rows(verify.verify_here(reading.paths))
         else:
             from ordercast.pipeline.session import session
 
-            summary = verify.summarise(verify.verify_units(session(), units, None, tasks))
+            summary = verify.summarise(verify.verify_units(session(), units, None, reading.tasks))
         shown.say("drawing ...")
-        engine = "plain" if plain else "spark"
-        page = report.write(out / "report.html", summary, tables, units=units, title=title, engine=engine)
+        page = report.write(out / "report.html", summary, tables, units=units, title=title, engine=reading.engine)
         written = report.write_tables(out / "tables", tables | report.verdict_tables(summary))
     result = {
         "report": str(page),

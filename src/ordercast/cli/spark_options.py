@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from ordercast.cli.common import BadValue, Progress, Whole, force_option, json_option
 from ordercast.errors import UsageError
@@ -49,8 +51,32 @@ def spark_options(command: Command) -> Command:
     )(command)
 
 
-def trace_options(command: Command) -> Command:
-    """PATH..., and what all commands that read traces have in common."""
+class Reading(Struct):
+    """What a command that reads traces was told: which, how, and by what."""
+
+    paths: tuple[Path, ...]
+    plain: bool
+    skip_bad: bool
+    tasks: int | None
+    force: bool
+    master: str | None
+    conf: tuple[tuple[str, str], ...]
+
+    @property
+    def engine(self) -> str:
+        return "plain" if self.plain else "spark"
+
+    def session(self, shown: Progress, small: bool) -> SparkSession:
+        return open_session(self.master, self.conf, shown, small=small)
+
+
+def trace_options(command: Callable[..., int]) -> Callable[..., int]:
+    """PATH..., and what all commands that read traces have in common: their first argument, a Reading."""
+
+    @wraps(command)
+    def called(**given: Any) -> int:
+        return command(Reading(*(given.pop(name) for name in Reading.__struct_fields__)), **given)
+
     several = "Go on with the rest when a file cannot be read, and count what was left out."
     for option in (
         json_option,
@@ -61,8 +87,8 @@ def trace_options(command: Command) -> Command:
         click.option("--plain", is_flag=True, callback=_alone, help="In this process, without Spark."),
         click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."),
     ):
-        command = option(command)
-    return command
+        called = option(called)
+    return called
 
 
 def _alone(ctx: click.Context, param: click.Parameter, plain: bool) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ordercast.cli.common import (
-    MARK,
     BadValue,
     Number,
     Protocol,
@@ -19,8 +17,8 @@ from ordercast.cli.common import (
     emit,
     force_option,
     json_option,
-    output_directory,
     progress,
+    resumable_directory,
     say_error,
 )
 from ordercast.cli.spark_options import open_session, spark_options
@@ -97,10 +95,10 @@ def command(
         _writable(page)
     if twice:
         return _twice(protocols, seeds, jobs, as_json)
-    from ordercast.swarm.campaign import Campaign
+    from ordercast.swarm.campaign import PLAN, Campaign
 
     if out is not None:
-        _directory(out, force)
+        resumable_directory(out, force, PLAN)
     since = time.monotonic()
     with progress("swarm", len(seeds)) as shown:
         source = _on_spark(master, conf, shown) if master or conf else None
@@ -121,21 +119,6 @@ def command(
     if page is not None:
         page.write_text(summary.page(f"Campaign of {summary.runs} seeds", _line(protocols, seeds)), encoding="utf-8")
     return 1 if summary.broken else 0
-
-
-# ---------------------------------------------------------------------------------------------------------- directories
-
-
-def _directory(out: Path, force: bool) -> None:
-    """An earlier campaign's directory is gone on with; anything else must be ours to replace."""
-    from ordercast.swarm.campaign import PLAN
-
-    if force or not (out / PLAN).exists():
-        output_directory(out, force)
-    elif not (out / MARK).exists():
-        raise UsageError(f"--out {short(out)}: was not made by ordercast: name a new directory")
-    elif not os.access(out, os.W_OK):
-        raise UsageError(f"--out {short(out)}: cannot be written: permission denied")
 
 
 def _writable(page: Path) -> None:

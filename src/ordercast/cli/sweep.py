@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ordercast.cli.common import (
-    MARK,
-    Choice,
-    Number,
-    Whole,
-    emit,
-    force_option,
-    json_option,
-    output_directory,
-    progress,
-)
+from ordercast.cli.common import Choice, Number, Whole, emit, force_option, json_option, progress, resumable_directory
 from ordercast.cli.spark_options import open_session, spark_options
 from ordercast.errors import UsageError
 
@@ -68,7 +58,7 @@ def command(
         raise UsageError("--plain runs without Spark: it excludes --master and --conf")
     experiment = from_file(file)
     out = out or Path("out") / f"sweep-{experiment.name}"
-    _room(out, force)
+    resumable_directory(out, force, "experiment.json")
     options = stage.Options(limit_s=limit or experiment.limit_s, level=trace, traces=keep)
     since = time.monotonic()
     with progress("sweep", len(experiment.points)) as shown:
@@ -91,14 +81,6 @@ def command(
     result["wall_seconds"] = round(time.monotonic() - since, 3)
     emit(result, as_json, lambda: words(result))
     return 1 if result["failed"] or result["broken"] else 0
-
-
-def _room(out: Path, force: bool) -> None:
-    """An earlier sweep's directory is gone on with; anything else must be ours to replace."""
-    if force or not (out / "experiment.json").exists():
-        output_directory(out, force)
-    elif not (out / MARK).exists():
-        raise UsageError(f"--out {out}: was not made by ordercast: name a new directory")
 
 
 def summary(table: pa.Table, out: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ordercast.cli.common import BadValue, emit, output_directory, progress
-from ordercast.cli.spark_options import open_session, trace_options
+from ordercast.cli.spark_options import Reading, trace_options
 from ordercast.errors import TraceError
 
 if TYPE_CHECKING:
@@ -41,18 +41,7 @@ class Promises(click.ParamType):
 )
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for the table of verdicts.")
 @trace_options
-def command(
-    paths: tuple[Path, ...],
-    promises: list[str] | None,
-    plain: bool,
-    skip_bad: bool,
-    out: Path | None,
-    tasks: int | None,
-    force: bool,
-    master: str | None,
-    conf: tuple[tuple[str, str], ...],
-    as_json: bool,
-) -> int:
+def command(reading: Reading, promises: list[str] | None, out: Path | None, as_json: bool) -> int:
     """Judge the traces at PATH... (files or directories, of live runs or simulations) against the promises.
 
     Exit code 0: every promise that could be judged held; 1: one was broken, or of some run nothing could be judged.
@@ -61,28 +50,27 @@ def command(
     from ordercast.trace.find import find
 
     if out is not None:
-        output_directory(out, force)
-    engine = "plain" if plain else "spark"
+        output_directory(out, reading.force)
     since = time.monotonic()
     with progress("verifying") as shown:
-        if plain:
-            rows = list(stage.verify_here(paths, promises))
+        if reading.plain:
+            rows = list(stage.verify_here(reading.paths, promises))
             summary = stage.summarise_rows(rows)
             if out is not None:
                 stage.write_rows(rows, out)
         else:
-            units = find(paths)  # what a person got wrong is said before Spark starts
-            spark = open_session(master, conf, shown, small=True)
+            units = find(reading.paths)  # what a person got wrong is said before Spark starts
+            spark = reading.session(shown, small=True)
             shown.say(f"verifying {len(units)} files ...")
-            verdicts = stage.verify_units(spark, units, promises, tasks)
+            verdicts = stage.verify_units(spark, units, promises, reading.tasks)
             if out is not None:
                 verdicts = stage.write(verdicts, out)
             summary = stage.summarise(verdicts)
-    if summary.unreadable and not skip_bad:
+    if summary.unreadable and not reading.skip_bad:
         first = summary.unreadable[0]
         raise TraceError(first["path"], first["offset"] or 0, first["text"])
     result = {
-        "engine": engine,
+        "engine": reading.engine,
         "ok": summary.ok,
         "runs": summary.runs,
         "rows": summary.rows,
@@ -94,7 +82,7 @@ def command(
         "skipped": [{"path": row["path"], "offset": row["offset"], "why": row["text"]} for row in summary.unreadable],
         "wall_seconds": round(time.monotonic() - since, 3),
     }
-    emit(result, as_json, lambda: words(summary, engine))
+    emit(result, as_json, lambda: words(summary, reading.engine))
     return 0 if summary.ok else 1
 
 

@@ -24,7 +24,7 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import GroupView
 from ordercast.errors import Closed, OrdercastError, Overloaded
-from ordercast.live import build, tuning
+from ordercast.live import build, report, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
 from ordercast.live.group import Group
@@ -128,7 +128,8 @@ class Process:
         share = Share(self, work)
         reader = asyncio.ensure_future(share.read())
         _commands(asyncio.get_running_loop(), share)
-        say(event="ready", incarnation=self.group.incarnation, view=_view(self.group.view))
+        view = None if self.group.view is None else report.view(self.group.view)
+        say(event="ready", incarnation=self.group.incarnation, view=view)
         ticker = asyncio.ensure_future(share.tell())
         await self._until_stopped(reader, ticker)
         ticker.cancel()
@@ -266,21 +267,10 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def _view(view: View | None) -> dict[str, Any] | None:
-    if view is None:
-        return None
-    return {
-        "id": str(view.id),
-        "kind": view.kind.name.lower(),
-        "members": list(view.members),
-        "cause": str(view.cause),
-    }
-
-
 def describe(event: Batch | View | GroupView) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
-        return {"event": "view", **(_view(event) or {})}
+        return {"event": "view", **report.view(event)}
     assert isinstance(event, GroupView)
     return {"event": "group_view", "group": short(event.group), "members": list(event.members)}
 

@@ -41,7 +41,7 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
         "group": identity.group,
         "protocol": node.info.name,
         "uptime_ms": (now - node.started_ns) // 1_000_000,
-        "view": _view(node.view),
+        "view": None if node.view is None else view(node.view) | {"primary": node.view.primary},
         "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(node.timers.items())},
         "queues": {"unread_frames": node.room.frames, "unread_bytes": node.room.bytes, **node.stack.queues()},
         "datagrams": {
@@ -56,13 +56,6 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
     }
 
 
-def _view(view: View | None) -> dict[str, Any] | None:
-    if view is None:
-        return None
-    return {
-        "id": str(view.id),
-        "kind": view.kind.name.lower(),
-        "members": list(view.members),
-        "cause": str(view.cause),
-        "primary": view.primary,
-    }
+def view(of: View) -> dict[str, Any]:
+    """A view as JSON has it."""
+    return {"id": str(of.id), "kind": of.kind.name.lower(), "members": list(of.members), "cause": str(of.cause)}

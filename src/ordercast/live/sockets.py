@@ -9,7 +9,6 @@ the only back-pressure a UDP socket has); receives never do.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import socket
 import struct
@@ -329,7 +328,3 @@ def _bind_error(address: Address, why: OSError) -> Exception:
     if why.errno == errno.EACCES:
         return UsageError(f"port {port} at {host} may not be bound by this user; expected one from 1024 to 65535")
     return RunError(f"cannot bind {host}:{port}: {os.strerror(why.errno or 0).lower()}")
-
-
-def is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address).is_loopback

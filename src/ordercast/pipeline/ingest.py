@@ -13,13 +13,12 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ordercast.errors import TraceError
-from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.pipeline.scatter import arrow_schema, batch, scatter
 from ordercast.trace.find import Unit, find, row_files
 from ordercast.trace.load import joint_header
 from ordercast.trace.reader import Life, RowReader
@@ -39,14 +38,6 @@ ASIDE_SCHEMA = "path string, offset bigint, reason string"
 SCHEMA = "path string, run string, protocol string, service string, rows bigint, offset bigint, reason string"
 
 
-class Aside(msgspec.Struct, frozen=True):
-    """Something that could not be used."""
-
-    path: str
-    offset: int
-    reason: str
-
-
 def ingest(
     spark: SparkSession, paths: Iterable[str | os.PathLike[str]], out: str | Path, tasks: int | None = None
 ) -> DataFrame:
@@ -56,24 +47,14 @@ def ingest(
     for part in (RUNS, ASIDE):
         shutil.rmtree(directory / part, ignore_errors=True)
         (directory / part).mkdir(parents=True)
-    pieces = [msgspec.json.encode(unit).decode() for unit in units]
-    done = scatter(spark, pieces, [unit.bytes for unit in units], _Ingest(str(directory)), SCHEMA, tasks)
+    done = scatter(spark, units, partial(_ingest, str(directory)), SCHEMA, tasks)
     rows = done.toArrow().sort_by([("path", "ascending"), ("run", "ascending"), ("offset", "ascending")])
     return spark.createDataFrame(rows)
 
 
-class _Ingest:
+def _ingest(out: str, units: list[Unit]) -> Iterator[pa.RecordBatch]:
     """The work of one task: its units into files of its own."""
-
-    def __init__(self, out: str) -> None:
-        self.out = out
-
-    def __call__(self, pieces: list[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        units = [msgspec.json.decode(piece, type=Unit) for piece in pieces]
-        rows = list(_write(units, Path(self.out)))
-        yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMA))
+    yield batch(list(_write(units, Path(out))), SCHEMA)
 
 
 def _write(units: Sequence[Unit], out: Path) -> Iterator[dict[str, Any]]:
@@ -82,11 +63,11 @@ def _write(units: Sequence[Unit], out: Path) -> Iterator[dict[str, Any]]:
 
     writer: Writer | None = None
     names: set[str] = set()
-    aside: list[Aside] = []
+    bad: list[TraceError] = []
     key = hashlib.blake2b("\n".join(unit.path for unit in units).encode(), digest_size=8).hexdigest()
     number = 0
     for unit in units:
-        for header, columns in read(unit, aside):
+        for header, columns in read(unit, bad):
             if writer is not None and (writer.rows >= FILE_ROWS or header.run in names):
                 writer.close()
                 writer = None
@@ -95,49 +76,41 @@ def _write(units: Sequence[Unit], out: Path) -> Iterator[dict[str, Any]]:
                 number, names = number + 1, set()
             names.add(header.run)
             writer.add(header, columns)
-            yield _line(unit.path, header, len(columns))
+            yield {"path": unit.path, "run": header.run, "protocol": header.protocol, "service": header.service,
+                   "rows": len(columns)}  # fmt: skip
     if writer is not None:
         writer.close()
+    aside = [{"path": why.path, "offset": why.offset, "reason": why.why} for why in bad]
     if aside:
-        _write_aside(out / ASIDE / f"{key}.parquet", aside)
-    for entry in aside:
-        yield {"path": entry.path, "offset": entry.offset, "reason": entry.reason}
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-
-def _line(path: str, header: Header, rows: int) -> dict[str, Any]:
-    return {"path": path, "run": header.run, "protocol": header.protocol, "service": header.service, "rows": rows}
-
-
-def _write_aside(path: Path, aside: list[Aside]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.Table.from_pylist([msgspec.structs.asdict(entry) for entry in aside], schema=arrow_schema(ASIDE_SCHEMA))
-    pq.write_table(table, path)
+        table = pa.Table.from_pylist(aside, schema=arrow_schema(ASIDE_SCHEMA))
+        pq.write_table(table, out / ASIDE / f"{key}.parquet")
+    yield from aside
 
 
 # ------------------------------------------------------------------------------------------------ reading with care
 
 
-def read(unit: Unit, aside: list[Aside]) -> Iterator[tuple[Header, Columns]]:
-    """The runs of a unit with every row that can be used; the rest goes to `aside`."""
+def read(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
+    """The runs of a unit with every row that can be used; why the rest cannot goes to `bad`."""
     if unit.kind == "rows":
-        yield from _live(unit, aside)
+        yield from _live(unit, bad)
         return
     from ordercast.trace.parquet import ParquetFile
 
     try:
         yield from ParquetFile(unit.path).runs()
     except TraceError as why:
-        aside.append(Aside(why.path, why.offset, why.why))
+        bad.append(why)
 
 
-def _live(unit: Unit, aside: list[Aside]) -> Iterator[tuple[Header, Columns]]:
+def _live(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]:
     """Row files by the run they name; one directory may hold several runs."""
     from ordercast.trace.columns import from_life, joined
 
     runs: dict[str, dict[tuple[int, int], tuple[Header, Life]]] = {}
-    bad: list[TraceError] = []
     for path in row_files(unit):
         try:
             reader = RowReader(path)
@@ -147,7 +120,6 @@ def _live(unit: Unit, aside: list[Aside]) -> Iterator[tuple[Header, Columns]]:
             lives[reader.member, reader.incarnation] = (reader.header, reader.read(bad=bad))
         except TraceError as why:
             bad.append(why)
-    aside += [Aside(why.path, why.offset, why.why) for why in bad]
     for _, lives in sorted(runs.items()):
         of = [lives[key] for key in sorted(lives)]
         if not of:

@@ -75,8 +75,7 @@ def measure_paths(spark: SparkSession, paths: Paths, tasks: int | None = None) -
 
 def samples(spark: SparkSession, units: Sequence[Unit], tasks: int | None = None) -> DataFrame:
     """The long table (SCHEMA) that all others are made from."""
-    pieces = [msgspec.json.encode(unit).decode() for unit in units]
-    return scatter(spark, pieces, [unit.bytes for unit in units], _Measure(), SCHEMA, tasks)
+    return scatter(spark, units, _measure, SCHEMA, tasks)
 
 
 def tables_of(long: DataFrame) -> Measures:
@@ -201,10 +200,9 @@ def _throughput(runs: DataFrame) -> DataFrame:
 # --------------------------------------------------------------------------------------------------- inside a task
 
 
-class _Measure:
-    def __call__(self, pieces: list[str]) -> Iterator[pa.RecordBatch]:
-        for piece in pieces:
-            yield from measure_unit(msgspec.json.decode(piece, type=Unit))
+def _measure(units: list[Unit]) -> Iterator[pa.RecordBatch]:
+    for unit in units:
+        yield from measure_unit(unit)
 
 
 def measure_unit(unit: Unit) -> Iterator[pa.RecordBatch]:

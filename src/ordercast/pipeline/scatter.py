@@ -1,10 +1,12 @@
-"""Handing work to tasks: rows that name the work go out, one task gets whole rows, results come back as rows."""
+"""Handing work to tasks: structs that name the work go out, one task gets whole ones, results come back as rows."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from ordercast.pipeline.session import cores
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+Piece = TypeVar("Piece", bound=msgspec.Struct)
 TASKS_PER_CORE = 4  # so that a slow task at the end leaves little idle
 
 
@@ -32,37 +35,41 @@ def task_count(spark: SparkSession, pieces: int, tasks: int | None = None) -> in
 
 def scatter(
     spark: SparkSession,
-    pieces: Sequence[str],
-    weights: Sequence[float],
-    work: Callable[[list[str]], Iterable[pa.RecordBatch]],
+    pieces: Sequence[Piece],
+    work: Callable[[list[Piece]], Iterable[pa.RecordBatch]],
     schema: str,
     tasks: int | None = None,
 ) -> DataFrame:
-    """`work(pieces of one task)` in each task; its batches are the rows of the result."""
+    """`work(pieces of one task)` in each task; its batches are the rows of the result.
+
+    A piece weighs what its `bytes` say, if it has any; else all weigh the same.
+    """
     import pyarrow as pa
     from pyspark.sql import functions as F
 
     count = task_count(spark, len(pieces), tasks)
+    share = spread([getattr(piece, "bytes", 1.0) for piece in pieces], count)
+    texts = [msgspec.json.encode(piece).decode() for piece in pieces]
     table = pa.table(
-        {"task": pa.array(spread(weights, count), pa.int32()), "number": range(len(pieces)), "piece": list(pieces)},
+        {"task": pa.array(share, pa.int32()), "number": range(len(pieces)), "piece": texts},
         schema=pa.schema([("task", pa.int32()), ("number", pa.int64()), ("piece", pa.string())]),
     )
     frame = spark.createDataFrame(table).repartitionById(count, F.col("task"))
-    return frame.mapInArrow(_Task(work), schema)
+    return frame.mapInArrow(_Task(work, type(pieces[0]) if pieces else msgspec.Struct), schema)
 
 
 class _Task:
     """What one task does with the rows it is given: all of them at once, in the order of the pieces."""
 
-    def __init__(self, work: Callable[[list[str]], Iterable[pa.RecordBatch]]) -> None:
-        self.work = work
+    def __init__(self, work: Callable[[list[Any]], Iterable[pa.RecordBatch]], kind: type[msgspec.Struct]) -> None:
+        self.work, self.kind = work, kind
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         named: list[tuple[int, str]] = []
         for batch in batches:
             named += zip(batch.column("number").to_pylist(), batch.column("piece").to_pylist(), strict=True)
         if named:
-            yield from self.work([piece for _, piece in sorted(named)])
+            yield from self.work([msgspec.json.decode(piece, type=self.kind) for _, piece in sorted(named)])
 
 
 def arrow_schema(ddl: str) -> pa.Schema:
@@ -71,3 +78,9 @@ def arrow_schema(ddl: str) -> pa.Schema:
 
     kinds = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "double": pa.float64()}
     return pa.schema([(name, kinds[kind]) for name, kind in (part.split() for part in ddl.split(", "))])
+
+
+def batch(rows: list[dict[str, Any]], ddl: str) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(ddl))

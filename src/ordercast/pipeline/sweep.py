@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ import msgspec
 
 from ordercast.errors import UsageError
 from ordercast.pipeline.experiment import Experiment, Point
-from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.pipeline.scatter import arrow_schema, batch, scatter
 from ordercast.sim.scenario import Scenario
 from ordercast.swarm.runner import Result, Runner
 from ordercast.version import __version__
@@ -62,8 +63,7 @@ class Options(msgspec.Struct, frozen=True):
 
 def run_points(spark: SparkSession, points: Sequence[Point], options: Options, tasks: int | None = None) -> DataFrame:
     """The points as a table of results, SCHEMA; evaluated when the table is used."""
-    pieces = [msgspec.json.encode(point).decode() for point in points]
-    return scatter(spark, pieces, [1.0] * len(pieces), _Simulate(options), SCHEMA, tasks)
+    return scatter(spark, points, partial(_simulate, options), SCHEMA, tasks)
 
 
 def run_here(points: Sequence[Point], options: Options, workers: int | None = None) -> Iterator[dict[str, Any]]:
@@ -98,19 +98,12 @@ def row(point: Point, result: Result) -> dict[str, Any]:
     }
 
 
-class _Simulate:
+def _simulate(options: Options, points: list[Point]) -> Iterable[pa.RecordBatch]:
     """The work of one Spark task."""
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-
-    def __call__(self, pieces: list[str]) -> Iterable[pa.RecordBatch]:
-        points = [msgspec.json.decode(piece, type=Point) for piece in pieces]
-        for batch in _batches(run_here(points, self.options, workers=1)):
-            if self.options.out is not None:
-                write_part(Path(self.options.out), batch)
-                gather(Path(self.options.out), batch)
-            yield batch
+    for part in _batches(run_here(points, options, workers=1)):
+        if options.out is not None:
+            keep(Path(options.out), part)
+        yield part
 
 
 def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
@@ -120,19 +113,19 @@ def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     for row in rows:
         waiting.append(row)
         if time.monotonic() - since >= FLUSH_S:
-            yield batch_of(waiting)
+            yield batch(waiting, SCHEMA)
             waiting, since = [], time.monotonic()
     if waiting:
-        yield batch_of(waiting)
+        yield batch(waiting, SCHEMA)
 
 
 # ------------------------------------------------------------------------------------------------------ tables on disk
 
 
-def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(SCHEMA))
+def keep(out: Path, rows: pa.RecordBatch) -> None:
+    """Finished rows, and the traces of their runs."""
+    write_part(out, rows)
+    gather(out, rows)
 
 
 def write_part(out: Path, batch: pa.RecordBatch) -> None:
@@ -259,10 +252,9 @@ def sweep_here(
     """The same without Spark."""
     options, left = _left(experiment, out, options, retry)
     total, done = len(experiment.points), len(experiment.points) - len(left)
-    for batch in _batches(run_here(left, options, workers)):
-        write_part(out, batch)
-        gather(out, batch)
-        done += batch.num_rows
+    for part in _batches(run_here(left, options, workers)):
+        keep(out, part)
+        done += part.num_rows
         if watch:
             watch(done, total)
     return finish(out)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ordercast.errors import TraceError
-from ordercast.pipeline.scatter import arrow_schema, scatter
+from ordercast.pipeline.scatter import arrow_schema, batch, scatter
 from ordercast.trace.find import Unit, find
 from ordercast.trace.load import runs_of, traces_of
 from ordercast.trace.parquet import ParquetFile
@@ -53,8 +55,7 @@ def verify_paths(
 def verify_units(
     spark: SparkSession, units: Sequence[Unit], promises: Sequence[str] | None = None, tasks: int | None = None
 ) -> DataFrame:
-    pieces = [msgspec.json.encode(unit).decode() for unit in units]
-    return scatter(spark, pieces, [unit.bytes for unit in units], _Verify(promises), SCHEMA, tasks)
+    return scatter(spark, units, partial(_verify, promises), SCHEMA, tasks)
 
 
 def verify_here(paths: Paths, promises: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -65,25 +66,11 @@ def verify_here(paths: Paths, promises: Sequence[str] | None = None) -> Iterator
         yield from judge_plain(unit, promises)
 
 
-class _Verify:
+def _verify(promises: Sequence[str] | None, units: list[Unit]) -> Iterator[pa.RecordBatch]:
     """The work of one task."""
-
-    def __init__(self, promises: Sequence[str] | None) -> None:
-        self.promises = promises
-
-    def __call__(self, pieces: list[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        schema = arrow_schema(SCHEMA)
-        rows: list[dict[str, Any]] = []
-        for piece in pieces:
-            for row in judge_columns(msgspec.json.decode(piece, type=Unit), self.promises):
-                rows.append(row)
-                if len(rows) >= BATCH_ROWS:
-                    yield pa.RecordBatch.from_pylist(rows, schema=schema)
-                    rows = []
-        if rows:
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+    rows = (row for unit in units for row in judge_columns(unit, promises))
+    while some := list(islice(rows, BATCH_ROWS)):
+        yield batch(some, SCHEMA)
 
 
 Judged = tuple["Header", int, list[Verdict]]  # a run, its rows, what is said of it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappush
+from typing import Any
 
 from ordercast.contract import ALL, Packet, Transmit
 from ordercast.drivers.admission import PREFIX_BYTES
@@ -49,7 +50,7 @@ class Carrier:
         ]
         self.trains = scenario.packet_largest > scenario.datagram_bytes  # larger packets are cut
         self.sizes = sizes or self.trains or any(medium.needs_size for medium in self.media)
-        self.filters: list[Filter] = []  # faults on links, at work now
+        self.filters: list[Filter[Any]] = []  # faults on links, at work now
         self.memories: list[Remembering] = []
         self._weigh()
         self.transmitted = 0
@@ -140,11 +141,11 @@ class Carrier:
 
     # ------------------------------------------------------------------------------------------------- faults on links
 
-    def switch_on(self, filter: Filter) -> None:
+    def switch_on(self, filter: Filter[Any]) -> None:
         self.filters.append(filter)
         self.slow = True
 
-    def switch_off(self, filter: Filter) -> None:
+    def switch_off(self, filter: Filter[Any]) -> None:
         if filter in self.filters:
             self.filters.remove(filter)
         self._weigh()

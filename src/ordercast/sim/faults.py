@@ -9,7 +9,7 @@ With `down_ms` and `up_ms` a fault on links flaps: on for the one, off for the o
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from msgspec import Struct
 
@@ -343,15 +343,9 @@ class Consumer(MemberFault, frozen=True, kw_only=True, tag="consumer"):
     frames: int = 32
 
 
-FAULTS: tuple[type[Fault], ...] = (
-    Loss, BurstLoss, Subset, Mtu, Duplication, Reordering, Slowness, Clog, Swizzle, Corruption, Version, Replay,
-    Foreign, Cut, Partition,
-    Crash, Storm, OtherTimeout, Pause, Leaving, Regroup, Slow, Drift, ClockJump,
-    DiskFault,
-    Burst, SmallBuffer, Consumer,
-)  # fmt: skip
 AnyFault = (
     Loss | BurstLoss | Subset | Mtu | Duplication | Reordering | Slowness | Clog | Swizzle | Corruption | Version
     | Replay | Foreign | Cut | Partition | Crash | Storm | OtherTimeout | Pause | Leaving | Regroup | Slow | Drift
     | ClockJump | DiskFault | Burst | SmallBuffer | Consumer
 )  # fmt: skip
+FAULTS: tuple[type[Fault], ...] = get_args(AnyFault)

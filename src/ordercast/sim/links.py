@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ordercast.errors import WireError
 from ordercast.sim import faults as f
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Datagram = tuple[int, Any, Any, int, "bytes | None", bool]
 Copies = list[tuple[int, Datagram]]
+Fault = TypeVar("Fault", bound=f.LinkFault)
 
 
 def kinds_of(packet: Any) -> tuple[str, ...]:
@@ -49,10 +50,10 @@ def expand_pairs(pairs: tuple[str, ...], ids: tuple[int, ...]) -> frozenset[tupl
     return frozenset(out)
 
 
-class Filter:
+class Filter(Generic[Fault]):
     """Base: what it acts on, how often it did."""
 
-    def __init__(self, fault: f.LinkFault, carrier: Carrier, generator: random.Random) -> None:
+    def __init__(self, fault: Fault, carrier: Carrier, generator: random.Random) -> None:
         self.fault, self.carrier, self.random = fault, carrier, generator
         self.pairs = expand_pairs(fault.pairs, carrier.scenario.ids)
         self.packets = frozenset(fault.packets)
@@ -88,10 +89,12 @@ class Filter:
         self.carrier.journal.lost(source, to, datagram[2], reason)
 
 
-class Chance(Filter):
+class Chance(Filter[Fault]):
     """Acts on a copy with probability p."""
 
-    p: float = 1.0
+    def __init__(self, fault: Fault, carrier: Carrier, generator: random.Random) -> None:
+        super().__init__(fault, carrier, generator)
+        self.p: float = fault.p  # type: ignore[attr-defined]
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         if self.p >= 1.0 or self.random.random() < self.p:
@@ -103,25 +106,20 @@ class Chance(Filter):
         raise NotImplementedError
 
 
-class Losing(Chance):
-    def __init__(self, fault: f.Loss, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.p = fault.p
-
+class Losing(Chance[f.Loss]):
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         self.lose(source, to, datagram, "loss")
 
 
-class BurstLosing(Filter):
+class BurstLosing(Filter[f.BurstLoss]):
     """Gilbert-Elliott, one state per ordered pair."""
 
     def __init__(self, fault: f.BurstLoss, carrier: Carrier, generator: random.Random) -> None:
         super().__init__(fault, carrier, generator)
-        self.law = fault
         self.bad: dict[tuple[int, int], bool] = {}
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
-        law, draw = self.law, self.random.random
+        law, draw = self.fault, self.random.random
         bad = self.bad.get((source, to), False)
         bad = draw() >= law.to_good if bad else draw() < law.to_bad
         self.bad[source, to] = bad
@@ -131,12 +129,11 @@ class BurstLosing(Filter):
             out.append((at, datagram))
 
 
-class SubsetOnly(Filter):
+class SubsetOnly(Filter[f.Subset]):
     """Draws, per multicast, whom it does not reach."""
 
     def __init__(self, fault: f.Subset, carrier: Carrier, generator: random.Random) -> None:
         super().__init__(fault, carrier, generator)
-        self.p = fault.p
         self.missed: list[int] = []
 
     def wants(self, net: int, source: int, to: int, multicast: bool, packet: Any) -> bool:
@@ -144,7 +141,7 @@ class SubsetOnly(Filter):
 
     def multicast(self, receivers: list[int]) -> None:
         self.missed = []
-        if receivers and self.random.random() < self.p:
+        if receivers and self.random.random() < self.fault.p:
             self.missed = self.random.sample(receivers, self.random.randint(1, len(receivers)))
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
@@ -154,50 +151,39 @@ class SubsetOnly(Filter):
             out.append((at, datagram))
 
 
-class MtuLimit(Filter):
-    def __init__(self, fault: f.Mtu, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.bytes = fault.bytes
-
+class MtuLimit(Filter[f.Mtu]):
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
-        if datagram[3] > self.bytes:
+        if datagram[3] > self.fault.bytes:
             self.lose(source, to, datagram, "mtu")
         else:
             out.append((at, datagram))
 
 
-class Duplicating(Chance):
-    def __init__(self, fault: f.Duplication, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.p, self.copies, self.within = fault.p, fault.copies, round(fault.within_ms * MS)
-
+class Duplicating(Chance[f.Duplication]):
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         self.hit()
         out.append((at, datagram))
-        out.extend((at + self.random.randint(0, self.within), datagram) for _ in range(self.copies))
+        within = round(self.fault.within_ms * MS)
+        out.extend((at + self.random.randint(0, within), datagram) for _ in range(self.fault.copies))
 
 
-class Reordering(Chance):
-    def __init__(self, fault: f.Reordering, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.p, self.within = fault.p, round(fault.within_ms * MS)
-
+class Reordering(Chance[f.Reordering]):
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         self.hit()
-        out.append((at + self.random.randint(0, self.within), datagram))
+        out.append((at + self.random.randint(0, round(self.fault.within_ms * MS)), datagram))
 
 
-class Slowing(Chance):
+class Slowing(Chance[f.Slowness]):
     def __init__(self, fault: f.Slowness, carrier: Carrier, generator: random.Random) -> None:
         super().__init__(fault, carrier, generator)
-        self.p, self.draw = fault.p, fault.law.sampler(generator)
+        self.draw = fault.law.sampler(generator)
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         self.hit()
         out.append((at + self.draw(), datagram))
 
 
-class Clogging(Filter):
+class Clogging(Filter[f.LinkFault]):
     """Holds copies; they are all there at once when it ends."""
 
     def __init__(self, fault: f.LinkFault, carrier: Carrier, generator: random.Random) -> None:
@@ -214,71 +200,57 @@ class Clogging(Filter):
             self.carrier.arrive_at(max(at, self.carrier.schedule.time), to, datagram)
 
 
-class Corrupting(Chance):
+class Corrupting(Chance[f.Corruption]):
     """Damages bytes.  What the decoder does not refuse, the checksum of UDP would have: loss either way."""
-
-    def __init__(self, fault: f.Corruption, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.p, self.how, self.bits = fault.p, fault.how, fault.bits
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         _, peer, packet, _, data, _ = datagram
         if data is None:
             data = self.carrier.encode(peer, packet)
         damaged = bytearray(data)
-        if self.how == "truncate":
+        if self.fault.how == "truncate":
             del damaged[self.random.randrange(len(damaged)) :]
         else:
-            for bit in self.random.sample(range(8 * len(damaged)), min(self.bits, 8 * len(damaged))):
+            for bit in self.random.sample(range(8 * len(damaged)), min(self.fault.bits, 8 * len(damaged))):
                 damaged[bit // 8] ^= 1 << (bit % 8)
         self.hit()
         carrier, reason = self.carrier, self.carrier.judge_bytes(bytes(damaged)) or "checksum"
         carrier.journal.refused(carrier.hosts[to], reason, source=source, packet=type(packet).__name__)
 
 
-class OtherVersion(Filter):
+class OtherVersion(Filter[f.Version]):
     """The sender runs another release: receivers refuse its datagrams by their version."""
-
-    def __init__(self, fault: f.Version, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.version = fault.version
 
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         net, peer, packet, _, data, multicast = datagram
         other = bytearray(data if data is not None else self.carrier.encode(peer, packet))
-        other[len(wire_header.MAGIC)] = self.version
+        other[len(wire_header.MAGIC)] = self.fault.version
         self.hit()
         out.append((at, (net, peer, packet, len(other), bytes(other), multicast)))
 
 
-class Cutting(Filter):
+class Cutting(Filter[f.LinkFault]):
     def act(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         self.lose(source, to, datagram, "cut")
 
 
-class Forging(Chance):
+class Forging(Chance[f.Foreign]):
     """Adds a copy with another sender."""
-
-    def __init__(self, fault: f.Foreign, carrier: Carrier, generator: random.Random) -> None:
-        super().__init__(fault, carrier, generator)
-        self.p, self.clone = fault.p, fault.who == "clone"
 
     def strike(self, source: int, to: int, at: int, datagram: Datagram, out: Copies) -> None:
         net, _, packet, size, data, multicast = datagram
         hosts = self.carrier.hosts
-        peer = Peer(to, hosts[to].incarnation + 1) if self.clone else Peer(len(hosts) + 1, 1)
+        peer = Peer(to, hosts[to].incarnation + 1) if self.fault.who == "clone" else Peer(len(hosts) + 1, 1)
         self.hit()
         out.append((at, datagram))
         out.append((at, (net, peer, packet, size, data and self.carrier.encode(peer, packet), multicast)))
 
 
-class Remembering(Filter):
+class Remembering(Filter[f.Replay]):
     """Lets everything pass and remembers it, for a replay."""
 
     def __init__(self, fault: f.Replay, carrier: Carrier, generator: random.Random) -> None:
         super().__init__(fault, carrier, generator)
-        self.replay = fault
-        self.age = round(fault.age_ms * MS)
         self.memory: deque[tuple[int, int, Datagram]] = deque(maxlen=fault.keep)
 
     def wants(self, net: int, source: int, to: int, multicast: bool, packet: Any) -> bool:
@@ -294,15 +266,15 @@ class Remembering(Filter):
     def fire(self) -> None:
         """Some of the old ones come again, now."""
         now = self.carrier.schedule.time
-        limit = now - self.age
+        limit = now - round(self.fault.age_ms * MS)
         old = [entry for entry in self.memory if entry[0] <= limit]
-        for _, to, datagram in self.random.sample(old, min(self.replay.copies, len(old))):
+        for _, to, datagram in self.random.sample(old, min(self.fault.copies, len(old))):
             if self.fault.count is None or self.hits < self.fault.count:
                 self.hit()
                 self.carrier.arrive_at(now, to, datagram)
 
 
-FILTERS: dict[type[f.LinkFault], type[Filter]] = {
+FILTERS: dict[type[f.LinkFault], type[Filter[Any]]] = {
     f.Loss: Losing,
     f.BurstLoss: BurstLosing,
     f.Subset: SubsetOnly,

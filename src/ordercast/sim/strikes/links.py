@@ -34,7 +34,7 @@ class LinkStrikes:
     def _plain(self, running: Running, fault: f.LinkFault) -> None:
         self._install(running, FILTERS[type(fault)](fault, self.carrier, running.random))
 
-    def _install(self, running: Running, filter: Filter) -> None:
+    def _install(self, running: Running, filter: Filter[Any]) -> None:
         """Switch a filter on, and on and off while the fault flaps."""
         carrier, schedule, fault = self.carrier, self.schedule, running.fault
         assert isinstance(fault, f.LinkFault)

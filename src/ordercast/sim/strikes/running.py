@@ -20,7 +20,7 @@ class Running:
     def __init__(self, fault: f.Fault, number: int, generator: random.Random) -> None:
         self.fault, self.number, self.random = fault, number, generator
         self.undo: list[Callable[[], None]] = []
-        self.filters: list[Filter] = []
+        self.filters: list[Filter[Any]] = []
         self.struck: Host | None = None
         self.ended = False
 

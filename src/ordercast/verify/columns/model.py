@@ -1,11 +1,7 @@
 """A run as arrays, taken apart once for all checkers.
 
-The unit of work is the frame: one deliver row, one number.  Only where deliver rows do not repeat originate rows
-exactly (something was invented, cut differently or numbered twice) do units become single messages.  Units of one
-sender are numbered in the order of its counters, senders in the order of lives.
-
-Events are deliveries of units, sorted by (life, local index); a stay is a life's time in one regular view, a slice of
-its events.  Codes of views ascend with their ids; code 0 stands for "no view".
+Events are deliveries of units (what was ordered, see units.py), sorted by (life, local index); a stay is a life's time
+in one regular view, a slice of its events.  Codes of views ascend with their ids; code 0 stands for "no view".
 """
 
 from __future__ import annotations
@@ -19,6 +15,7 @@ import numpy as np
 from ordercast.trace.columns import Columns, Sparse, sorted_columns
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import ViewKind
+from ordercast.verify.columns.units import Units, frames, messages
 
 Array = np.ndarray[Any, Any]
 ViewKey = tuple[int, int]
@@ -50,20 +47,6 @@ class Stay(NamedTuple):
     first: int
     middle: int
     last: int
-
-
-class Units(NamedTuple):
-    """What was ordered.  `owner` is a life, or a number above all lives for a sender that left no trace."""
-
-    owner: Array
-    counter: Array
-    origin: Array  # row that originated it first, or -1
-    of_originate: Array  # the unit of each originated one, in the order of rows
-    originate_row: Array
-    events: Array  # the unit of each event
-    event_row: Array
-    exact: bool  # units are frames
-    sender: Array  # member id
 
 
 class Run:
@@ -285,50 +268,7 @@ class Run:
 
     @cached_property
     def units(self) -> Units:
-        return self._frames() or self._messages()
-
-    def _frames(self) -> Units | None:
-        """Frames, if every deliver row repeats an originate row; numbers of one life must ascend."""
-        c, rows, delivers = self.columns, self.originates, self.delivers
-        counter, count = c["counter"], c["count"]
-        cuts, owner = self.cuts(rows), self.life_of(rows)
-        first, size = counter[rows], count[rows].astype(np.int64)
-        follows = (owner[1:] != owner[:-1]) | (first[1:] >= first[:-1] + size[:-1])
-        if not (self.own(rows, owner).all() and follows.all() and (size > 0).all()):
-            return None
-        unit: Array | None = None
-        for rows_of in (self.of(Kind.RECEIVE), delivers):  # both must be of the same frames
-            if not len(rows_of):
-                unit = rows_of
-                continue
-            of = self.owners(rows_of)
-            if self.strangers:
-                return None
-            unit = find_frames(owner, first, size, cuts, of, counter[rows_of], count[rows_of])
-            if unit is None:
-                return None
-        assert unit is not None
-        sender = self._member[owner].astype(np.int64)
-        return Units(owner, first, rows, np.arange(len(rows)), rows, unit, delivers, True, sender)
-
-    def _messages(self) -> Units:
-        """Single messages."""
-        c = self.columns
-        both = np.concatenate((self.originates, self.delivers))
-        owner = self.owners(both)
-        count = c["count"][both].astype(np.int64)
-        row, who = np.repeat(both, count), np.repeat(owner, count)
-        step = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-        number = np.repeat(c["counter"][both], count) + step
-        distinct = np.unique(number)  # counters may be anything: number them first
-        keys, unit = np.unique(who * (len(distinct) + 1) + np.searchsorted(distinct, number), return_inverse=True)
-        split = int(count[: len(self.originates)].sum())
-        origin = np.full(len(keys), -1, np.int64)
-        origin[unit[:split][::-1]] = row[:split][::-1]
-        of = keys // (len(distinct) + 1)
-        counters = distinct[keys % (len(distinct) + 1)] if len(keys) else np.empty(0, np.int64)
-        senders = np.array([*self.life_member, *(member for member, _ in self.strangers), 0], np.int64)
-        return Units(of, counters, origin, unit[:split], row[:split], unit[split:], row[split:], False, senders[of])
+        return frames(self) or messages(self)
 
     @cached_property
     def event_cuts(self) -> list[int]:
@@ -395,25 +335,3 @@ def first_places(log: Array, units: int) -> Array:
     place = np.full(units, -1, np.int64)
     place[log[::-1]] = np.arange(len(log) - 1, -1, -1)
     return place
-
-
-def find_frames(
-    owner: Array, first: Array, size: Array, cuts: Array, of: Array, wanted: Array, sizes: Array
-) -> Array | None:
-    """The frame of each delivery, by (owner, counter); None: some delivery is not of just one frame.
-
-    `owner`, `first` and `size` tell the frames, sorted by the first two, those of owner k at cuts[k] .. cuts[k + 1].
-    """
-    last = len(first) - 1
-    if last < 0:
-        return None
-    if (size == 1).all() and ((owner[1:] != owner[:-1]) | (first[1:] == first[:-1] + 1)).all():
-        unit = (cuts[:-1] - first[np.minimum(cuts[:-1], last)]).take(of) + wanted  # without gaps: no search
-        good = unit.min() >= 0 and unit.max() <= last and (owner.take(unit) == of).all() and (sizes == 1).all()
-        return unit if good else None
-    stride = int(max(first.max(), wanted.max())) + 1
-    if stride > 2**62 // (len(cuts) + 1):
-        return None
-    unit = np.minimum(np.searchsorted(owner * stride + first, of * stride + wanted), last)
-    match = (first[unit] == wanted) & (owner[unit] == of) & (size[unit] == sizes)
-    return unit if match.all() else None

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ordercast.pipeline.synthetic.faults import FAULTS, Fault, inject
-from ordercast.pipeline.synthetic.runs import Run, Shape, columns_of, make_run
 from ordercast.trace.parquet import Writer
 from ordercast.trace.schema import Kind
+from synthetic.faults import FAULTS, Fault, inject
+from synthetic.runs import Run, Shape, columns_of, make_run
 
 FILE_ROWS = 1_250_000
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from ordercast.pipeline.synthetic.runs import NONE, Array, Run
 from ordercast.trace.schema import Kind
 from ordercast.types import ViewKind
+from synthetic.runs import NONE, Array, Run
 
 
 class Fault(Struct, frozen=True):

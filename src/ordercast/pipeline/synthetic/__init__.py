@@ -1,7 +1,0 @@
-"""Made-up traces of any size, with faults whose places are known."""
-
-from ordercast.pipeline.synthetic.faults import FAULTS, Fault, inject
-from ordercast.pipeline.synthetic.files import fault_plan, make_runs, write
-from ordercast.pipeline.synthetic.runs import Run, Shape, make_run
-
-__all__ = ["FAULTS", "Fault", "Run", "Shape", "fault_plan", "inject", "make_run", "make_runs", "write"]

@@ -29,13 +29,14 @@ from ordercast.contract import (
     SetTimer,
     Setup,
     Submit,
+    UnicastTo,
     Up,
     ViewChange,
     Window,
 )
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.outbox import LENGTH_BYTES, Outbox, names_bytes
-from ordercast.types import Frame, Nanoseconds, Service, Submission, ViewId, ViewKind
+from ordercast.types import Frame, MemberId, Nanoseconds, Service, Submission, ViewId, ViewKind
 
 LEAVE = "leave"  # the timer of its owner that ends the draining
 
@@ -142,7 +143,11 @@ class Sender:
     def multicast(self, body: Body) -> Action:
         """A body for the layer below, with a frame or without."""
         self.window -= 1
-        return Down(Multicast(body))
+        return Down(Multicast(body, self.view))
+
+    def unicast(self, to: MemberId, body: Body) -> Action:
+        """A body for one member of the view."""
+        return Down(UnicastTo(to, body, self.view))
 
     def _push(self, now: Nanoseconds) -> list[Action]:
         """Own frames leave, as many as the layer below takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from ordercast.transis.reception import Reception
-from ordercast.transis.repair import Repair, _ranges
+from ordercast.transis.repair import Repair, ranges_of
 from ordercast.transis.stability import Stability
 
 
@@ -131,6 +131,6 @@ def test_repair_pauses_double_and_another_nack_is_given_time() -> None:
 
 
 def test_ranges_join_neighbours_and_fit_a_nack() -> None:
-    assert _ranges([(0, 1), (0, 2), (0, 4), (1, 5)]) == [((0, 1, 2), (0, 4, 4), (1, 5, 5))]
-    portions = _ranges([(0, 2 * k) for k in range(1, 101)])
+    assert ranges_of([(0, 1), (0, 2), (0, 4), (1, 5)]) == [((0, 1, 2), (0, 4, 4), (1, 5, 5))]
+    portions = ranges_of([(0, 2 * k) for k in range(1, 101)])
     assert [len(p) for p in portions] == [64, 36]

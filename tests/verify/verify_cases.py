@@ -68,6 +68,9 @@ ACCEPTED: dict[str, list[Case]] = {
         # 2 is cut off before it can install the view that 1 installed
         case(f"{V3} | {T12} | {W12} | 2 view 2 trans =3.2 <1.1 | 2 view 2 =3.2 t=2 <1.1"),
         case(V3),
+        # 1 passes through a view of 1 and 2 in one step, 2 dies before it
+        case(f"{V3} | 1 view 1,2 trans =1.5 <1.1 @50 | 1 view 1,2 =1.5 t=1,2 <1.1 @50 "
+             "| 1 view 1,2 trans =2.1 <1.5 @50 | 1 view 1,2,3 =2.1 t=1,2 <1.5 @50 | 0 crash 2"),
         # 2 comes from another view
         case("1 view 1 =1.1 | 2 view 2 =1.2 | 1 view 1 trans =2.1 <1.1 | 1 view 1,2 =2.1 t=1 <1.1 "
              "| 2 view 2 trans =2.1 <1.2 | 2 view 1,2 =2.1 t=2 <1.2"),
@@ -241,6 +244,10 @@ REJECTED: dict[str, list[Case]] = {
         # 2 is said to come along but comes from another view
         case(f"{V3} | {T12} | {W12} | 2 view 2 trans =1.5 <1.1 | 2 view 2 =1.5 t=2 <1.1 "
              "| 2 view 2 trans =2.1 <1.5 | 2 view 1,2 =2.1 t=2 <1.5"),
+        # 1 passes through a view of 1 and 2 in one step, 2 comes to the next one from elsewhere
+        case(f"{V3} | 1 view 1,2 trans =1.5 <1.1 @50 | 1 view 1,2 =1.5 t=1,2 <1.1 @50 "
+             "| 1 view 1,2 trans =2.1 <1.5 @50 | 1 view 1,2,3 =2.1 t=1,2 <1.5 @50 "
+             "| 2 view 2 trans =2.1 <1.1 @51 | 2 view 1,2,3 =2.1 t=2 <1.1 @51"),
         # 2 never was there
         case(f"1 view 1,2 | {T12} | {W12} | 2 view 2 =1.2"),
     ],

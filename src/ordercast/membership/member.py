@@ -304,6 +304,16 @@ class Membership:
         self.standing.happens(now, Happening.BLAMED, cause, None, blamed)
         return self._end(now)
 
+    def blame(self, now: Nanoseconds, members: Sequence[MemberId], why: str) -> list[Action]:
+        """The owner left an attempt in which these owed it something: their links are struck, whatever ended it."""
+        self.step.paused = False
+        for q in members:
+            if q in self._links:
+                self.sight.strike(now, q, why)
+        self.voice.recompute(now)
+        self.standing.happens(now, Happening.NEWS)
+        return self._end(now)
+
     def installed(self, now: Nanoseconds) -> list[Action]:
         """Recovery is over: the ring that was formed is the view now, and it works."""
         self.step.paused = False

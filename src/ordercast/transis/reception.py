@@ -5,6 +5,7 @@ domains"): messages form a DAG by direct acknowledgements; a message enters when
 Differs from the paper:
   D1  A vector of one number per sender stands for the direct acknowledgements.  Exact: a causal past is closed under
       each sender's order.
+  D2  Service fifo: a message enters when its sender's earlier ones are there; vectors then only acknowledge.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from heapq import heapify, heappop, heappush
 from operator import le
 from typing import Generic, TypeVar
 
+from ordercast.limits import PENDING_FRAMES_MAX
+
 T = TypeVar("T")
 Key = tuple[int, int]  # (rank, seq)
 
@@ -20,9 +23,10 @@ Key = tuple[int, int]  # (rank, seq)
 class Reception(Generic[T]):
     """The DAG's frontier at one member; items ride along with their vectors."""
 
-    __slots__ = ("_waiters", "have", "held", "known")
+    __slots__ = ("_waiters", "causal", "have", "held", "known")
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, causal: bool = True) -> None:
+        self.causal = causal
         self.have = [0] * n  # highest seq of each rank inserted
         self.known = [0] * n  # highest seq of each rank that is known to exist
         self.held: dict[Key, tuple[tuple[int, ...], T]] = {}
@@ -33,7 +37,7 @@ class Reception(Generic[T]):
         have = self.have
         if seq == have[rank] + 1:
             have[rank] = seq
-            if all(map(le, vec, have)):
+            if not self.causal or all(map(le, vec, have)):
                 if not self._waiters:
                     return [(rank, seq, item)]
                 have[rank] = seq - 1
@@ -50,7 +54,7 @@ class Reception(Generic[T]):
         known, have, news = self.known, self.have, False
         for q, seq in enumerate(vec):
             if seq > known[q]:
-                known[q] = seq
+                known[q] = min(seq, have[q] + PENDING_FRAMES_MAX)
                 news = news or seq > have[q]
         return news
 
@@ -64,12 +68,16 @@ class Reception(Generic[T]):
             if (q, k) not in held
         ]
 
+    def ready(self, rank: int, seq: int, vec: tuple[int, ...]) -> bool:
+        """Whether all it must follow is here."""
+        return seq == self.have[rank] + 1 and self._missing(rank, seq, vec) is None
+
     def _missing(self, rank: int, seq: int, vec: tuple[int, ...]) -> Key | None:
         """The first predecessor that is not inserted; its own sender's line first."""
         have = self.have
         if have[rank] + 1 < seq:
             return rank, have[rank] + 1
-        for q, k in enumerate(vec):
+        for q, k in enumerate(vec if self.causal else ()):
             if q != rank and k > have[q]:
                 return q, have[q] + 1
         return None

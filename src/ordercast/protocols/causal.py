@@ -1,0 +1,117 @@
+"""The services of the view-synchronous layer itself: FIFO order per sender, and causal order.
+
+Paper: Y. Amir, D. Dolev, S. Kramer, D. Malki, "Total ordering of messages in broadcast domains": its causal multicast.
+Provides: fifo, or causal.  Needs below: the view-synchronous layer, with the same service.
+A frame goes up when it comes; members agree on what was delivered in a view, and in which view, but not on one order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up
+from ordercast.framing import Framing
+from ordercast.membership import PROBES as MEMBERSHIP_PROBES
+from ordercast.registry import ProtocolInfo
+from ordercast.seam import Seam
+from ordercast.sender import LEAVE, Sender
+from ordercast.stack import Stack, chain
+from ordercast.transis import PROBES as LINK_PROBES
+from ordercast.transis.link import Link
+from ordercast.transis.packets import packets
+from ordercast.types import Frame, Nanoseconds, Service
+
+
+class Sent(Body, frozen=True, gc=False, tag=1):
+    """A frame."""
+
+    frame: Frame
+
+    def check(self) -> None:
+        self.frame.check()
+
+
+class Unordered(Layer):
+    """Frames as they come."""
+
+    name = "unordered"
+
+    def __init__(self, setup: Setup, service: Service) -> None:
+        self.sender = Sender(setup, (service,), lambda: True, carry=self._carry)
+
+    def _carry(self, frame: Frame) -> list[Action]:
+        return [self.sender.multicast(Sent(frame))]
+
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        return self.sender.down(now, event)
+
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+        kind = type(event)
+        if kind is Received:
+            frame = event.body.frame  # type: ignore[attr-defined]
+            out: list[Action] = [Receive(frame), Up(Ordered(frame, event.sender, event.seq))]  # type: ignore[attr-defined]
+            return out + self.sender.settle(now) if self.sender.leaving else out
+        if kind is Crash:
+            return []
+        return self.sender.up(now, event)
+
+    def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        assert name == LEAVE
+        return self.sender.go(now)
+
+    def status(self) -> dict[str, Any]:
+        waits = "the window of the layer below" if self.sender else ""
+        return {"sender": self.sender.status(), "queues": {"outbox": self.sender.waiting()}, "waits": waits}
+
+
+def fifo(setup: Setup) -> Stack:
+    """Framing over frames in FIFO order."""
+    return chain(Framing(), Seam(), Unordered(setup, Service.FIFO), Link(setup, causal=False))
+
+
+def causal(setup: Setup) -> Stack:
+    """Framing over frames in causal order."""
+    return chain(Framing(), Seam(), Unordered(setup, Service.CAUSAL), Link(setup))
+
+
+_PAPER = "Total ordering of messages in broadcast domains (Amir, Dolev, Kramer, Malki)"
+_FIFO = (
+    *("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S11", "S12", "S13", "S14", "S15"),
+    *("L1", "L2", "L3", "L4", "L6", "L7", "L8", "L12"),
+)
+_SURVIVES = frozenset(
+    {
+        *("loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay", "partition"),
+        *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload", "permanent"),
+    }
+)
+PROTOCOLS = {
+    "fifo": ProtocolInfo(
+        name="fifo",
+        summary="Each sender's messages in its order, the same set in every view; the least that views promise.",
+        paper=_PAPER,
+        factory=fifo,
+        packets=packets(Sent),
+        provides=(Service.FIFO,),
+        promises={"fifo": _FIFO},
+        survives=_SURVIVES,
+        needs=("the view-synchronous layer",),
+        changes_views=True,
+        measures=("t_loss", "install"),
+        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
+    ),
+    "causal": ProtocolInfo(
+        name="causal",
+        summary="A message comes after all that its sender had delivered; the same set in every view, no total order.",
+        paper=_PAPER,
+        factory=causal,
+        packets=packets(Sent),
+        provides=(Service.CAUSAL,),
+        promises={"causal": (*_FIFO, "S16")},
+        survives=_SURVIVES,
+        needs=("the view-synchronous layer",),
+        changes_views=True,
+        measures=("t_loss", "install"),
+        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
+    ),
+}

@@ -1,12 +1,15 @@
-"""Golden kinds of the reliable causal layer: reception and stability, on the layer's own parts."""
+"""Golden kinds of the view-synchronous layer, on its own parts: reception, stability, exchange, components of plans."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ordercast.conformance.golden import Case, differ
+from ordercast.transis.exchange import bounds, first_holder
+from ordercast.transis.plan import PlanName, components
 from ordercast.transis.reception import Reception
 from ordercast.transis.stability import Stability
+from ordercast.types import ViewId
 
 
 def reception(case: Case) -> list[str]:
@@ -62,4 +65,43 @@ def stability(case: Case) -> list[str]:
     return []
 
 
-KINDS = {"reception": reception, "stability": stability}
+def exchange(case: Case) -> list[str]:
+    """What the entries of T say: low, wanted, who sends what, and the agreed set."""
+    haves = {int(member): tuple(entry["have"]) for member, entry in case["entries"].items()}
+    assert sorted(haves) == sorted(case["T"])
+    found = bounds(haves)
+    wanted = found.wanted()
+    got = {
+        "low": list(found.low),
+        "wanted": sorted(map(list, wanted)),
+        "sender": sorted([*key, first_holder(key, haves)] for key in wanted),
+        "cut": list(found.cut),
+    }
+    return [line for key, value in got.items() for line in differ(key, case[key], value)]
+
+
+def plan_alive(case: Case) -> list[str]:
+    """Who goes on together, with which plan, and through which view."""
+    entries = {int(member): (ViewId(*entry["view"]), _plan(entry["plan"])) for member, entry in case["entries"].items()}
+    got = [
+        {
+            "old_view": _pair(found.view),
+            "members": list(found.members),
+            "plan": None if found.plan is None else [_pair(found.plan[0]), list(found.plan[1])],
+            "T": list(found.together),
+            "intermediate": None if found.intermediate is None else _pair(found.intermediate),
+        }
+        for found in components(ViewId(*case["ring"]), entries)
+    ]
+    return differ("components", case["components"], got)
+
+
+def _plan(plan: list[Any] | None) -> PlanName | None:
+    return None if plan is None else (ViewId(*plan[0]), tuple(plan[1]))
+
+
+def _pair(view: ViewId) -> list[int]:
+    return [view.seq, view.rep]
+
+
+KINDS = {"reception": reception, "stability": stability, "exchange": exchange, "plan_alive": plan_alive}

@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from ordercast.contract import ALL, Action, CancelTimer, Note, SetTimer, Transmit
+from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer, Transmit
 from ordercast.errors import WireError
-from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.limits import EARLY_PACKETS_MAX, PENDING_FRAMES_MAX
 from ordercast.membership import Committed
 from ordercast.transis.exchange import Exchange
 from ordercast.transis.packets import FlushData, FlushNack, FlushState
 from ordercast.transis.plan import LayerEntry, Plan, PlanName, components, from_bitmap
 from ordercast.transis.traffic import Traffic
-from ordercast.types import MemberId, Nanoseconds, ViewId
+from ordercast.types import MemberId, Nanoseconds, Peer, ViewId
 
 FLUSH, FLUSH_NACK = "flush", "flush_nack"  # timers
 LONGEST_TIMEOUTS, BLAME_TIMEOUTS = 4, 2
@@ -57,6 +57,23 @@ def read_entries(
             raise BadEntry(member, "the beginning of another member")
         out[member] = entry, plan
     return out
+
+
+class Early:
+    """Packets of the view that is being formed, from those who are ahead of this member."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[Peer, Packet]] = []
+
+    def keep(self, source: Peer, packet: Packet) -> Note:
+        if len(self._kept) >= EARLY_PACKETS_MAX:
+            return Note("drop", {"reason": "too many early packets"})
+        self._kept.append((source, packet))
+        return Note("early packet")
+
+    def take(self) -> list[tuple[Peer, Packet]]:
+        kept, self._kept = self._kept, []
+        return kept
 
 
 class Flush:

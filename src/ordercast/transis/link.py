@@ -41,10 +41,9 @@ from ordercast.contract import (
     UnicastTo,
     Up,
 )
-from ordercast.limits import EARLY_PACKETS_MAX
 from ordercast.membership import Committed, Decision, Gathering, Hello, Membership, Parted, Returned, State
 from ordercast.transis.barrier import Barrier
-from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Flush
+from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Early, Flush
 from ordercast.transis.install import closing, views
 from ordercast.transis.packets import FlushData, FlushNack, FlushState, FlushToken, Retrans
 from ordercast.transis.plan import LayerEntry, Plan, to_bitmap
@@ -81,7 +80,7 @@ class Link(Layer):
         self.barrier: Barrier | None = None
         self.state: bytes | None = None  # what the protocol above contributes, from the freeze on
         self.frozen_told = False
-        self.early: list[tuple[Peer, Packet]] = []  # packets of the view being formed
+        self.early = Early()
         self.awaited: MemberId = NOBODY  # whose packet of the new view shows that my last token went on
         self.leaving = self.parted = False
 
@@ -161,19 +160,12 @@ class Link(Layer):
         forming = self.standing.forming
         if forming is not None and view == forming.id:
             if self.flush is None or not self.flush.done:
-                self._keep(source, packet, out)
+                out.append(self.early.keep(source, packet))
                 return
             out += self._install(now)
             self._packet(now, source, packet, out)
         elif view > self.talk.id:
             out += self._carry(now, self.membership.foreign(now, source, view))
-
-    def _keep(self, source: Peer, packet: Packet, out: list[Action]) -> None:
-        if len(self.early) < EARLY_PACKETS_MAX:
-            self.early.append((source, packet))
-            out.append(Note("early packet"))
-        else:
-            out.append(Note("drop", {"reason": "too many early packets"}))
 
     def _went_on(self, now: Nanoseconds, out: list[Action]) -> None:
         """My successor is in the new view: the token I passed on has arrived."""
@@ -205,7 +197,7 @@ class Link(Layer):
         if name == FLUSH_NACK:
             return out + (self.flush.ask(now) if self.flush is not None else [])
         if name == LEAVE:
-            return out + self._carry(now, self.membership.leave(now))
+            return out + self._go(now)
         if name == OPEN:
             works = self.standing.state is State.OPERATIONAL
             return out + self.talk.traffic.start() if works else out
@@ -228,7 +220,12 @@ class Link(Layer):
         if self.standing.state is not State.OPERATIONAL:
             return []
         self.talk.traffic.advance()
-        return self._carry(now, self.membership.leave(now)) if self.talk.traffic.quiet else []
+        return self._go(now) if self.talk.traffic.quiet else []
+
+    def _go(self, now: Nanoseconds) -> list[Action]:
+        """Say goodbye; an attempt at another view goes on without me."""
+        self.flush = self.barrier = None
+        return self._carry(now, self.membership.leave(now))
 
     # ---------------------------------------------------------------------------------------------------- view changes
 
@@ -278,7 +275,7 @@ class Link(Layer):
         """The view, or the attempt at the next one, is left."""
         out: list[Action] = [Note("gather", {"reason": cause.reason, "of": cause.member}), *self.talk.traffic.stop()]
         flush, self.flush, self.barrier, self.awaited = self.flush, None, None, NOBODY
-        self.early.clear()
+        self.early.take()
         if flush is None:
             return out
         out += [*flush.end(), CancelTimer(SYNC)]
@@ -306,8 +303,7 @@ class Link(Layer):
         self.barrier = Barrier(committed.ring_id, committed.members, self.me)
         out += self.flush.begin(now)
         self.plan = self.flush.plan
-        early, self.early = self.early, []
-        for source, packet in early:
+        for source, packet in self.early.take():
             self._packet(now, source, packet, out)
         return out
 
@@ -324,7 +320,7 @@ class Link(Layer):
                 out += flush.nack(now, packet)
             self.plan = flush.plan
         elif forming is not None and packet.ring_id == forming.id:
-            self._keep(source, packet, out)
+            out.append(self.early.keep(source, packet))
         elif packet.ring_id > self.talk.id:
             out += self._carry(now, self.membership.foreign(now, source, packet.ring_id))
 
@@ -377,7 +373,7 @@ class Link(Layer):
         self.talk = self._talk(committed.ring_id, committed.members)
         self.flush = self.plan = self.state = None
         self.frozen_told = False
-        early, self.early = self.early, []
+        early = self.early.take()
         out += self._carry(now, self.membership.installed(now))
         for source, packet in early:
             self._packet(now, source, packet, out)

@@ -6,6 +6,7 @@
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
+# make every-packet  a fault after every single packet of a view change (about half an hour)
 # make soak      ten minutes of crashes and pauses on real processes, verified
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -20,7 +21,7 @@ SOAK_SECONDS = 600
 TESTS = tests
 WORKERS = 2
 
-.PHONY: membership help setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: every-packet membership help setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -54,6 +55,9 @@ mutants: setup
 
 membership: setup
 	$(PY) benchmarks/membership_figures.py
+
+every-packet: setup
+	$(PY) tests/transis/every_packet.py
 
 soak: setup
 	SOAK_SECONDS=$(SOAK_SECONDS) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

@@ -1,5 +1,4 @@
-"""V22: a fault after every single packet of a view change: n = 3 and 4, seven kinds of change, the first order tried and
-the layer's own.
+"""V22: a fault after every single packet of a view change: n = 3 and 4, seven kinds of change, two protocols.
 
     python tests/transis/every_packet.py [--every K] [--protocol P]     (make every-packet)
 

@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ordercast.contract import Transmit
+from ordercast.contract import Note, Transmit
 from ordercast.sim.faults import AnyFault, Crash, Leaving, Partition, Pause
 from ordercast.sim.host import Host
 from ordercast.sim.law import Delay
-from ordercast.sim.scenario import MS, Hosts, Load, Net, Scenario
+from ordercast.sim.outcome import Outcome
+from ordercast.sim.scenario import Hosts, Load, Net, Scenario
 from ordercast.sim.world import World
 from ordercast.swarm.judge import judge_outcome
 from ordercast.trace.schema import Kind
@@ -112,15 +113,17 @@ class Struck(World):
     def __init__(
         self, scenario: Scenario, after: int = 0, strike: Strike | None = None, *,
         packets: Iterable[str] = FLUSH, inspect: bool = True, maker: Any = None,
+        note: tuple[str, Callable[[Struck, int], None]] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(scenario, level="full", maker=maker)
+        self.note = note  # once, when a member notes this after the onset
         self.after, self.strike, self.counted = after, strike, tuple(packets)
         self.count = 0  # packets of the view change
         self.last: tuple[int, Transmit] | None = None  # of them
         self._transmit, self._perform = self.carrier.transmit, self.driver.perform
         self.driver.transmit = self._counting
-        if inspect:
-            self.inspector = Inspector(self)
+        self.inspector = Inspector(self) if inspect else None
+        if inspect or note:
             self.driver.perform = self._inspected
 
     @property
@@ -128,8 +131,14 @@ class Struck(World):
         return self.scenario.timeout_ns
 
     def _inspected(self, host: Host, actions: list[Any]) -> None:
+        if self.note is not None and self.schedule.time >= ONSET * self.t_ns:
+            name, act = self.note
+            if any(type(action) is Note and action.name == name for action in actions):
+                self.note = None
+                act(self, host.id)
         self._perform(host, actions)
-        self.inspector.look(host)
+        if self.inspector is not None:
+            self.inspector.look(host)
 
     def _counting(self, host: Host, action: Transmit) -> None:
         if type(action.packet).__name__ in self.counted and ONSET <= self.schedule.time / self.t_ns < OVER:
@@ -201,7 +210,10 @@ def scenario(n: int, protocol: str, faults: tuple[AnyFault, ...] = (), seed: int
 
 def hurt(world: World) -> list[str]:
     """What is wrong with a run: broken promises, lists that differ (R11), no common view in the end."""
-    outcome = world.run()
+    return wrong(world, world.run())
+
+
+def wrong(world: World, outcome: Outcome) -> list[str]:
     found = [f"{b.promise}: {b.text}" for b in judge_outcome(outcome).breaks]
     up = tuple(host.id for host in world.hosts.values() if host.up)
     found += [f"member {id} ends in {world.hosts[id].view}" for id in up if world.hosts[id].view != up]

@@ -11,7 +11,7 @@ from ordercast.contract import Action, Event, Ordered, Originate, Received, Setu
 from ordercast.protocols.hybrid import Ticket, TokenSite
 from ordercast.sender import Sender
 from ordercast.stack import Stack
-from ordercast.types import Frame, MemberId, Nanoseconds, NetId
+from ordercast.types import Frame, MemberId, Nanoseconds, NetId, View
 
 AREA = "hybrid"
 
@@ -125,9 +125,10 @@ def h14_no_nulls(setup: Setup) -> Stack:
 @mutant("null_timer_lost", "token_site", AREA, "without tickets_at_once the timer that sends them is never set")
 def null_timer_lost(setup: Setup) -> Stack:
     class NoTimer(TokenSite):
-        def __init__(self, setup: Setup) -> None:
-            super().__init__(setup)
+        def _enter(self, view: View) -> list[Action]:
+            super()._enter(view)
             self.null_set = True
+            return []
 
     return token_site(setup, order=NoTimer)
 
@@ -167,11 +168,12 @@ def tickets_cut_off(setup: Setup) -> Stack:
 @mutant("two_sequencers", "token_site", AREA, "the two highest members both issue tickets, from clocks of their own")
 def two_sequencers(setup: Setup) -> Stack:
     class Two(TokenSite):
-        def __init__(self, setup: Setup) -> None:
-            super().__init__(setup)
-            highest = sorted(setup.identity.members)[-2:]
+        def _enter(self, view: View) -> list[Action]:
+            out = super()._enter(view)
+            highest = view.members[-2:]
             self.active = self.me if self.me in highest else highest[self.me % len(highest)]
             self.sequencer = (self.active, 0)
+            return out
 
     return token_site(setup, order=Two)
 

@@ -289,10 +289,10 @@ class Traffic:
         """The heartbeat, while anything is unstable; an idle group needs none."""
         self.armed.pop(HEARTBEAT, None)
         self.advance()
-        if not self.stability.buffer:
-            return self.window()
         mine, before = sum(self.have), self.seen
         self.seen = [sum(self.stability.acked(p)) for p in range(self.n)]
+        if not self.stability.buffer:
+            return self.window()
         late = [p for p, seen in enumerate(self.seen) if p != self.rank and before[p] == seen < mine]
         status = self._status(wants=bool(late))
         out: list[Action] = [Transmit(0, ALL, status)]

@@ -97,7 +97,7 @@ def test_V4_what_is_submitted_during_a_change_is_originated_in_the_new_view(prot
             made.run(f"submit 1 m{sent} service={service}")
             made.run(f"submit 2 m{sent} service={service}")
     made.run("run 200ms")
-    assert sent > 20
+    assert sent > 10
     for member in (1, 2):
         for sender in (1, 2):
             mine = [name for name in made.members[member].log if name.startswith(f"{sender}.")]

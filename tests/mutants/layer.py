@@ -51,7 +51,8 @@ def layer_frozen_inserts(setup: Setup) -> Stack:
     return causal(setup, Thaws)
 
 
-@mutant("layer_says_on", "token_site", AREA, "what the protocol said in the old view goes out in the new one (F6)")
+@mutant("layer_says_on", "tests.conformance.sequencer:sequencer", AREA,
+        "what the protocol said in the old view goes out in the new one (F6)")  # fmt: skip
 def layer_says_on(setup: Setup) -> Stack:
     class SaysOn(Link):
         def down(self, now: Nanoseconds, event: Event) -> list[Action]:
@@ -59,7 +60,7 @@ def layer_says_on(setup: Setup) -> Stack:
                 event = Multicast(event.body)
             return super().down(now, event)
 
-    return token_site(setup, link=SaysOn)
+    return chain(Groups(setup.identity.me), Framing(), Seam(), Sequencer(setup), SaysOn(setup))
 
 
 @mutant("layer_window_stays_open", "causal", AREA, "new frames leave while the view is being left, and are lost")

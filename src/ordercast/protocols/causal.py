@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up
 from ordercast.framing import Framing
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
@@ -20,6 +22,12 @@ from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
 from ordercast.types import Frame, Nanoseconds, Service
+
+
+class LayerOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of fifo and causal."""
+
+    crash_hint: bool = True  # believe a port that answers that nobody is there; false: only silence tells
 
 
 class Sent(Body, frozen=True, gc=False, tag=1):
@@ -66,12 +74,17 @@ class Unordered(Layer):
 
 def fifo(setup: Setup) -> Stack:
     """Framing over frames in FIFO order."""
-    return chain(Framing(), Seam(), Unordered(setup, Service.FIFO), Link(setup, causal=False))
+    return chain(
+        Framing(),
+        Seam(),
+        Unordered(setup, Service.FIFO),
+        Link(setup, causal=False, crash_hint=setup.options.crash_hint),
+    )
 
 
 def causal(setup: Setup) -> Stack:
     """Framing over frames in causal order."""
-    return chain(Framing(), Seam(), Unordered(setup, Service.CAUSAL), Link(setup))
+    return chain(Framing(), Seam(), Unordered(setup, Service.CAUSAL), Link(setup, crash_hint=setup.options.crash_hint))
 
 
 _PAPER = "Total ordering of messages in broadcast domains (Amir, Dolev, Kramer, Malki)"
@@ -97,6 +110,7 @@ PROTOCOLS = {
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        options=LayerOptions,
         measures=("t_loss", "install"),
         probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
     ),
@@ -111,6 +125,7 @@ PROTOCOLS = {
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        options=LayerOptions,
         measures=("t_loss", "install"),
         probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
     ),

@@ -90,6 +90,7 @@ class HybridOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the token-site protocol."""
 
     tickets_at_once: bool = True  # else they ride on the sequencer's next frame, or go after T_null
+    crash_hint: bool = True  # believe a port that answers that nobody is there; false: only silence tells
 
 
 class TokenSite(Layer):
@@ -289,7 +290,8 @@ class TokenSite(Layer):
 
 def token_site(setup: Setup) -> Stack:
     """Process groups over framing over token-site over the view-synchronous layer."""
-    return chain(Groups(setup.identity.me), Framing(), Seam(), TokenSite(setup), Link(setup))
+    link = Link(setup, crash_hint=setup.options.crash_hint)
+    return chain(Groups(setup.identity.me), Framing(), Seam(), TokenSite(setup), link)
 
 
 _PAPER = "A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)"

@@ -63,10 +63,11 @@ class Link(Layer):
 
     name = "link"
 
-    def __init__(self, setup: Setup, *, causal: bool = True) -> None:
+    def __init__(self, setup: Setup, *, causal: bool = True, crash_hint: bool = True) -> None:
         identity = setup.identity
         self.me, self.configured = identity.me, tuple(sorted(identity.members))
         self.timeout_ns, self.frame_bytes, self.causal = setup.timeout_ns, setup.frame_bytes, causal
+        self.crash_hint = crash_hint
         self.sync_ns = max(1_000_000, setup.timeout_ns // 50)  # T_sync
         self.window_max = window_frames(setup.frame_bytes)
         self.membership = Membership(
@@ -104,7 +105,9 @@ class Link(Layer):
         return self._carry(now, self.membership.store_failed(now, key, number, why))
 
     def unreachable(self, now: Nanoseconds, net: NetId, member: MemberId) -> list[Action]:
-        return [] if self.parted else self._carry(now, self.membership.unreachable(now, member))
+        if self.parted or not self.crash_hint:
+            return []
+        return self._carry(now, self.membership.unreachable(now, member))
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         kind = type(event)

@@ -7,7 +7,7 @@
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make every-packet  a fault after every single packet of a view change (about half an hour)
-# make soak      ten minutes of crashes and pauses on real processes, verified
+# make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
 
@@ -18,6 +18,7 @@ BENCH = --protocol totem --members 4 --size 1000 --senders 4 --seconds 5
 CAMPAIGN = --seeds 0:20000 --minutes 120 --out out/campaign --summary docs/campaigns/latest.md --quiet
 MUTANTS = --seeds 0:200
 SOAK_SECONDS = 600
+SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 2
 
@@ -60,7 +61,7 @@ every-packet: setup
 	$(PY) tests/transis/every_packet.py
 
 soak: setup
-	SOAK_SECONDS=$(SOAK_SECONDS) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
+	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
 
 docs: setup
 	$(PY) scripts/reference.py

@@ -101,14 +101,15 @@ class _OtherComponents(Link):
             flushes.components = rule
 
 
-@mutant("layer_no_intermediate", "causal", AREA, "components of one old view come to the new one directly")
+@mutant("layer_no_intermediate", "token_site", AREA, "components of one old view come to the new one directly",
+        scenario="intermediate")  # fmt: skip
 def layer_no_intermediate(setup: Setup) -> Stack:
     class Directly(_OtherComponents):
         @staticmethod
         def others(found: list[Component]) -> list[Component]:
             return [Component(c.view, c.members, c.plan, None) for c in found]
 
-    return causal(setup, Directly)
+    return token_site(setup, link=Directly)
 
 
 @mutant("layer_dead_plan_lives", "token_site", AREA, "a plan that one of its members left undone is installed")

@@ -323,7 +323,7 @@ def mb29(n: int, t: float, seed: int = 1) -> Figures:
 def mb29_hint(n: int, t: float, seed: int = 1) -> Figures:
     run = Run(n, t, crash(2, 0), until=30, unreachable=True, seed=seed)
     figures = settled("MB29", "crash, port unreachable", run, on=1)
-    bound = 0.6 + (0.7 if direct() else 0)  # the layer asks a silent one for what it owes: after a message and T/5
+    bound = 0.6 + (0.3 if direct() else 0)  # the layer knocks at a silent one that owes something: a message and T/5
     within(figures, "view", run.reached(without(n, 2), 0), bound)
     return figures
 

@@ -262,6 +262,14 @@ def test_from_the_second_repetition_on_by_multicast() -> None:
     assert casts == [2, -1, -1, -1]
 
 
+def test_a_copy_for_another_acknowledges_nothing_here() -> None:
+    one = Unicasts(1, V, (1, 2, 3), 400 * MS)
+    for _ in range(3):
+        one.send(0, 2, Sent(frame()))
+    assert one.receive(MS, 2, Unicast(V, 3, 1, 3, Sent(frame()))) == []
+    assert one.waiting() == 3
+
+
 # ---------------------------------------------------------------------------------------------------------------- seam
 
 

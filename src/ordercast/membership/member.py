@@ -139,8 +139,8 @@ class Membership:
             return None  # what there is to note is said in the next step
         self.step.begin(now, self.step.alarm, self.sight.evidence)
         silent = self.sight.hear(now, peer)
-        if self.direct and peer.id in self.members and not self.paused:
-            self.sight.measure(now, silent)
+        if self.direct and self.standing.works and peer.id in self.members and not self.paused:
+            self.sight.measure(now, silent)  # a silence that ended without a view change
         if not self.sight.hears(peer.id) and self.voice.recompute(now):
             self.standing.happens(now, Happening.NEWS)
         self.stay.met(now, peer)

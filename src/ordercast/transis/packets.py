@@ -89,7 +89,7 @@ class Unicast(Packet, Generic[B], frozen=True, gc=False, tag=24):
 
 
 class UAck(Packet, frozen=True, gc=False, tag=25):
-    """Unicasts of `to` received in order, when nothing else carries it."""
+    """Unicasts of `to` received in order, when nothing else carries it; with 0 a knock at a door that is silent."""
 
     view: ViewId
     to: U32
@@ -158,7 +158,7 @@ def _check_ranges(ranges: tuple[Range, ...]) -> None:
 
 def packets(bodies: Any, unicasts: Any = None) -> tuple[type[Packet], ...]:
     """What a protocol with these bodies (a type, or several joined by |) puts on the wire through this layer."""
-    own: tuple[Any, ...] = (Data[bodies], Retrans[bodies], FlushData[bodies], Status, Nack)
+    own: tuple[Any, ...] = (Data[bodies], Retrans[bodies], FlushData[bodies], Status, Nack, UAck)
     if unicasts is not None:
-        own += (Unicast[unicasts], UAck)
+        own += (Unicast[unicasts],)
     return (*own, FlushToken, FlushState, FlushNack, *MEMBERSHIP_PACKETS)

@@ -7,8 +7,8 @@ Differs from the paper:
   D1  Vectors instead of direct acknowledgements (reception.py).
   D2  Status reports, never sequenced and never votes, find lost tails and stability; a member that received a quarter
       of a window without sending reports at once, so that windows stay open.  An idle group sends none: who waits for
-      acknowledgements that do not come asks for them, and asks a member that shows no progress directly, too, so that
-      the port of a dead one can say so.
+      acknowledgements that do not come asks for them.  A member that shows no progress is sent an empty UAck, too, so
+      that the port of a dead one can say so; twice, as a path that passes unicasts alone must not look like a link.
   D3  The window also falls with the room at the receiver's application (back-pressure).
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from ordercast.contract import ALL, Action, Body, CancelTimer, Note, Received, SetTimer, Transmit, Up, Window
 from ordercast.limits import PENDING_FRAMES_MAX
-from ordercast.transis.packets import Data, Nack, Retrans, Status
+from ordercast.transis.packets import Data, Nack, Retrans, Status, UAck
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
 from ordercast.transis.stability import Stability
@@ -27,6 +27,7 @@ from ordercast.types import MemberId, Nanoseconds, ViewId
 
 RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
 WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
+KNOCKS = 2
 NACK, STATUS, HEARTBEAT = "nack", "status", "heartbeat"  # timers
 
 
@@ -64,6 +65,7 @@ class Traffic:
         self.asked_for = False  # somebody wants to know our `have`
         self.dirty = False  # acknowledgements came since stability was last computed
         self.seen = [0] * self.n  # how much each had acknowledged at the last heartbeat
+        self.still = [0] * self.n  # heartbeats since which it owes something and shows no progress
         self.armed: dict[str, Nanoseconds] = {}  # timers
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
         self.u_in: tuple[int, ...] = ()  # unicasts that came, for the next Status
@@ -291,11 +293,12 @@ class Traffic:
         self.advance()
         mine, before = sum(self.have), self.seen
         self.seen = [sum(self.stability.acked(p)) for p in range(self.n)]
+        for p, seen in enumerate(self.seen):
+            self.still[p] = self.still[p] + 1 if p != self.rank and before[p] == seen < mine else 0
         if not self.stability.buffer:
             return self.window()
-        late = [p for p, seen in enumerate(self.seen) if p != self.rank and before[p] == seen < mine]
-        status = self._status(wants=bool(late))
-        out: list[Action] = [Transmit(0, ALL, status)]
-        out += [Transmit(0, self.members[p], status) for p in late]
+        out: list[Action] = [Transmit(0, ALL, self._status(wants=any(self.still)))]
+        knocks = [self.members[p] for p, still in enumerate(self.still) if 0 < still <= KNOCKS]
+        out += [Transmit(0, member, UAck(self.id, member, 0)) for member in knocks]
         out.append(self._arm(HEARTBEAT, now + self.heartbeat_ns))
         return out + self.window()

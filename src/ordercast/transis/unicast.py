@@ -123,10 +123,10 @@ class Unicasts:
     # ------------------------------------------------------------------------------------------------------- receiving
 
     def receive(self, now: Nanoseconds, source: MemberId, packet: Unicast[Any]) -> list[Action]:
+        if packet.to != self.me:  # a copy for another: its acknowledgement is not for me either
+            return []
         pair = self._pair(source)
         out = self.acked(now, source, packet.uack)
-        if packet.to != self.me:
-            return out
         number = packet.useq
         if number > pair.came + UNICASTS_MAX:
             return [*out, Note("drop", {"reason": "unicast beyond the window"})]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
 
-from ordercast import config, interfaces, registry, toml_input
+from ordercast import config, files, interfaces, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig, dump, load, make
 from ordercast.errors import ConfigError, UsageError
 
@@ -137,7 +137,7 @@ def test_directory(tmp_path: Path) -> None:
         (b"timeout_ms = " + b"9" * 5000, "not valid TOML"),
         (b"x = " + b"[" * 100_000, "not valid TOML"),
         (b"\x00", "not valid TOML"),
-        (b"#" * (toml_input.FILE_BYTES_MAX + 1), "larger than"),
+        (b"#" * (files.TEXT_BYTES_MAX + 1), "larger than"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path: Path, content: bytes, said: str) -> None:

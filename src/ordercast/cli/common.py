@@ -95,20 +95,20 @@ class Whole(click.ParamType):
 
 
 class Number(click.ParamType):
-    """A finite decimal number within bounds."""
+    """A decimal number within bounds; one that must be above 0 is at least a millionth."""
 
     name = "number"
 
-    def __init__(self, low: float = 0.0, high: float = math.inf, *, above: bool = False) -> None:
-        self.low, self.high, self.above = low, high, above
-        self.range = bounds(None if above else low, high if high < math.inf else None, low if above else None)
+    def __init__(self, low: float = 0.0, high: float = 1e9, *, above: bool = False) -> None:
+        self.low, self.high = max(low, 1e-6) if above else low, high
+        self.range = bounds(None if above else low, high, low if above else None)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            number = float(value)
+            number = float(value) if str(value).isascii() else math.nan
         except ValueError:
             number = math.nan
-        if math.isfinite(number) and (self.low < number if self.above else self.low <= number) and number <= self.high:
+        if self.low <= number <= self.high and (number == 0 or number >= 1e-6):
             return number
         raise BadValue(f"{short(value)}: expected a number{self.range}", ctx, param)
 

@@ -16,6 +16,7 @@ from zlib import crc32
 
 import msgspec
 
+from ordercast import files
 from ordercast.errors import TraceError
 from ordercast.limits import FRAME_MESSAGES_MAX
 from ordercast.trace.rows import CODES, HEAD, MAGIC, ROW_BYTES, SIDE_SUFFIX, Side
@@ -97,7 +98,7 @@ class RowReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            with open(self.path, "rb") as file:
+            with files.open_regular(self.path) as file:
                 head = file.read(HEAD.size)
                 fields = self._check(head)
                 _magic, _version, _bytes, self.first, self.member, self.incarnation, length, crc = fields
@@ -132,11 +133,11 @@ class RowReader:
     def read(self, start: int = 0, bad: list[TraceError] | None = None) -> Life:
         """The same as columns.  With `bad`, rows that cannot be used are told there and left out."""
         try:
-            with open(self.path, "rb") as file:
+            with files.open_regular(self.path) as file:
                 file.seek(self.first + start * ROW_BYTES)
                 data = file.read()
             path = self.path.with_suffix(SIDE_SUFFIX)
-            side = path.read_bytes() if path.exists() else b""
+            side = files.read(path, files.DATA_BYTES_MAX) if path.exists() else b""
         except OSError as why:
             raise TraceError(self.path, 0, f"cannot be read: {why.strerror or why}") from why
         slots = len(data) // ROW_BYTES

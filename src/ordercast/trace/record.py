@@ -17,6 +17,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from ordercast import files
 from ordercast.contract import Action, Event, Setup
 from ordercast.errors import RunError, TraceError
 from ordercast.stack import Stack
@@ -263,7 +264,7 @@ class RecordReader:
         self.path = Path(path)
         self.torn_at: int | None = None
         try:
-            self._data = self.path.read_bytes()
+            self._data = files.read(self.path, files.DATA_BYTES_MAX)
         except OSError as why:
             raise TraceError(path, 0, f"cannot be read: {why.strerror or why}") from why
         data = self._data

@@ -253,7 +253,37 @@ def test_trains_travel_without_offload_too_and_a_lost_car_loses_only_its_train()
         place.nodes[1].submit(Submission(texts))
         await until(lambda: len(place.heard(2)) == 9)
         assert place.heard(2) == [*texts, texts[0], *texts[2:]]
-        assert place.nodes[2].status()["datagrams"]["trains_lost"] == 1
+        assert place.nodes[2].status()["datagrams"]["trains"] == 9
+        await until(lambda: place.nodes[2].status()["datagrams"]["trains_lost"] == 1)
+
+    play(place, work())
+
+
+def test_who_receives_few_whole_trains_is_advised_to_use_smaller_packets() -> None:
+    place = Place(2, datagram_bytes=1_472)
+
+    async def work() -> None:
+        place.start(1)
+        place.start(2)
+        station = place.nodes[2].incoming.station
+        net = place.nodes[1].nets[0]
+        net._segments = False
+        send, count = net._send, 0
+
+        def lossy(datagram: Any, address: Any) -> None:
+            nonlocal count
+            count += 1
+            if count % 40:  # of three trains one loses a car
+                send(datagram, address)
+
+        place.nodes[1].submit(Submission([bytes(20_000)] * 60))
+        await until(lambda: station.arrived == 60)
+        assert place.nodes[2].status()["advice"] == []
+        net._send = lossy  # type: ignore[method-assign]
+        place.nodes[1].submit(Submission([bytes(20_000)] * 60))
+        await until(lambda: station.lost + station.arrived == 120 if place.nodes[2].status() else False)
+        (words,) = place.nodes[2].status()["advice"]
+        assert f"{station.lost} of 120" in words and "packet_bytes" in words
 
     play(place, work())
 

@@ -27,6 +27,7 @@ def _lines(members: list[dict[str, Any]]) -> str:
         if each["drops"]:
             lines.append("    dropped: " + ", ".join(f"{reason} {n}" for reason, n in each["drops"].items()))
         lines.append("    waits for: " + ("; ".join(each["waits"]) or "nothing"))
+        lines += [f"    advice: {words}" for words in each["advice"]]
     return "\n".join(lines)
 
 

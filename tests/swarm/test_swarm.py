@@ -46,21 +46,21 @@ def test_fresh_seeds() -> None:
 class OneTrain(Station):
     """A later train ends the one before it, whose late cars are refused."""
 
-    def _begin(self, now: int, line: Any, first: int, total: int) -> Any:
-        if any(first < other for other in line.trains):
+    def _begin(self, now: int, line: Any, counter: int, index: int, total: int, size: int) -> Any:
+        if any(counter - index < other for other in line.trains):
             raise WireError("train", "of an earlier train")
         while line.trains:
             self._forget(line)
-        return super()._begin(now, line, first, total)
+        return super()._begin(now, line, counter, index, total, size)
 
 
 class LateCarsBegin(Station):
     """The same, but a late car begins its train anew."""
 
-    def _begin(self, now: int, line: Any, first: int, total: int) -> Any:
+    def _begin(self, now: int, line: Any, counter: int, index: int, total: int, size: int) -> Any:
         while line.trains:
             self._forget(line)
-        return super()._begin(now, line, first, total)
+        return super()._begin(now, line, counter, index, total, size)
 
 
 @pytest.mark.parametrize("seed, protocol", [(73, "totem"), (112, "token_site")])

@@ -71,7 +71,7 @@ def test_bounded_by_senders_trains_and_bytes() -> None:
     assert station.lost == 1
     assert station.take(0, A, 2, second) is None and station.take(0, A, 12 + 10, second) == b"x" * 50
     station = Station(2)
-    car, count = cut(bytes(60_000), 50_000)[0], STATION_BYTES_MAX // (50_000 + CAR_COST)
+    car, count = cut(bytes(60_000), 50_000)[0], STATION_BYTES_MAX // (2 * (50_000 + CAR_COST))
     assert station.take(0, B, 1, first) is None
     for k in range(count + 5):
         assert station.take(0, A, 10 * k + 1, car) is None
@@ -89,15 +89,22 @@ def test_what_is_no_car_is_refused() -> None:
     with pytest.raises(WireError):
         Station(2).take(0, A, 3, car(5, 9))
     station = Station(2)
-    with pytest.raises(WireError):
-        for k in range(40):
-            station.take(0, A, 100 + k, car(k, 1_000, bytes(2_000)))
+    with pytest.raises(WireError, match="too long"):
+        station.take(0, A, 100, car(0, 1_000, bytes(2_000)))
     first, second = cut(b"x" * 50, 30)
     assert station.take(0, A, 1, first) is None and station.take(0, A, 2, second) == b"x" * 50
     assert station.take(0, A, 3, first) is None
-    with pytest.raises(WireError):
-        station.take(0, A, 4, car(1, 3))  # the first car was one of two
+    for body in (car(1, 3), car(1, 2, bytes(31))):  # the first car was one of two, of 30 bytes
+        with pytest.raises(WireError):
+            station.take(0, A, 4, body)
     assert station.take(0, A, 4, second) == b"x" * 50
+    assert station.take(0, A, 1_009, car(9, 10, bytes(20))) is None  # the last one comes first
+    for body in (car(8, 10, bytes(19)), car(8, 10, bytes(10_000))):  # shorter than the last; too long in all
+        with pytest.raises(WireError):
+            station.take(0, A, 1_008, body)
+    answers = [station.take(0, A, 1_000 + k, car(k, 10, bytes(20))) for k in range(9)]
+    assert answers == [None] * 8 + [bytes(200)]
+    assert station._cost == 0 and all(line.cost == 0 for line in station._lines.values())
 
 
 def test_a_whole_train_in_one_read() -> None:

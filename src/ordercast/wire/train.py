@@ -44,7 +44,8 @@ class _Train:
     def __init__(self, began: Nanoseconds, total: int) -> None:
         self.began, self.total = began, total
         self.pieces: dict[int, bytes] | None = {}
-        self.size = self.cost = 0
+        self.size = 0  # of every piece but the last; 0: not known yet
+        self.cost = 0
 
 
 class _Line:
@@ -75,30 +76,23 @@ class Station:
         if not 2 <= total <= CARS_MAX or index >= total or counter < index:
             raise WireError("train", f"car {index} of {total}")
         line = self._lines.get(sender) or self._open(sender)
+        size = len(body) - CAR_BYTES
         train = line.trains.get(counter - index)
         if train is None:
-            train = self._begin(now, line, counter - index, total)
+            train = self._begin(now, line, counter, index, total, size)
         elif train.total != total:
             raise WireError("train", f"car {index} of {total} in a train of {train.total}")
+        elif size != train.size:
+            self._weigh(line, train, index, size)
         pieces = train.pieces
         if pieces is None or index in pieces:  # a copy
             return None
-        pieces[index] = piece = bytes(body[CAR_BYTES:])
-        train.size += len(piece)
-        if train.size > TRAIN_BYTES_MAX:
-            self._end(line, train)
-            raise WireError("train", "too long")
-        cost = len(piece) + CAR_COST
-        train.cost += cost
-        line.cost += cost
-        self._cost += cost
+        pieces[index] = bytes(body[CAR_BYTES:])
         if len(pieces) < total:
-            if self._cost > STATION_BYTES_MAX:
-                self._crowded()
             return None
         self._end(line, train)
         self.arrived += 1
-        return b"".join(pieces[k] for k in range(total))
+        return b"".join([pieces[k] for k in range(total)])
 
     def sweep(self, now: Nanoseconds) -> None:
         """Give up what is late."""
@@ -113,12 +107,36 @@ class Station:
         line = self._lines[sender] = _Line()
         return line
 
-    def _begin(self, now: Nanoseconds, line: _Line, first: int, total: int) -> _Train:
+    def _begin(self, now: Nanoseconds, line: _Line, counter: int, index: int, total: int, size: int) -> _Train:
+        train = _Train(now, total)
+        if index < total - 1:
+            self._weigh(line, train, index, size)
+        else:
+            self._charge(line, train, size + CAR_COST)
         self._sweep(now, line)
         if len(line.trains) >= TRAINS_MAX:
             self._forget(line)
-        train = line.trains[first] = _Train(now, total)
+        line.trains[counter - index] = train
         return train
+
+    def _weigh(self, line: _Line, train: _Train, index: int, size: int) -> None:
+        """The first piece tells how long each must be, and what the whole train will cost."""
+        last = train.total - 1
+        if index == last and (size < train.size or not train.size):
+            return
+        if train.size or (train.pieces and len(train.pieces[last]) > size):
+            raise WireError("train", "pieces of two sizes")
+        if last * size > TRAIN_BYTES_MAX:
+            raise WireError("train", "too long")
+        train.size = size
+        self._charge(line, train, train.total * (size + CAR_COST) - train.cost)
+
+    def _charge(self, line: _Line, train: _Train, cost: int) -> None:
+        train.cost += cost
+        line.cost += cost
+        self._cost += cost
+        if self._cost > STATION_BYTES_MAX and cost > 0:
+            self._crowded()
 
     def _sweep(self, now: Nanoseconds, line: _Line) -> None:
         while line.trains and now - next(iter(line.trains.values())).began > LATE_NS:
@@ -138,8 +156,7 @@ class Station:
 
     def _end(self, line: _Line, train: _Train) -> None:
         train.pieces = None
-        line.cost -= train.cost
-        self._cost -= train.cost
+        self._charge(line, train, -train.cost)
 
 
 _REST = struct.Struct("<QBHH")  # counter of the datagram's header, then the car's

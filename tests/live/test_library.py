@@ -136,6 +136,16 @@ def test_bad_calls_change_nothing() -> None:
     run(work())
 
 
+def test_packets_may_be_as_small_as_datagrams() -> None:
+    words: dict[str, Any] = {"me": 1, "members": 2, "insecure": True, "datagram_bytes": 1_472}
+    assert ordercast.join("x", **words).config.packet_bytes == 65_000
+    assert ordercast.join("x", **words, packet_bytes=1_472).config.packet_bytes == 1_472
+    with pytest.raises(ordercast.ConfigError, match="packet_bytes"):
+        ordercast.join("x", **words, packet_bytes=5)
+    with pytest.raises(ordercast.UsageError, match="not both"):
+        ordercast.join(me=1, config="group.toml", packet_bytes=1_472)
+
+
 def test_join_says_what_is_missing() -> None:
     with pytest.raises(ordercast.UsageError):
         ordercast.join(me=1)

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from ordercast import registry
+from ordercast.drivers import incoming
+from ordercast.errors import WireError
 from ordercast.sim.scenario import Scenario
 from ordercast.swarm.campaign import Campaign
 from ordercast.swarm.judge import judge
 from ordercast.swarm.seeds import expand
+from ordercast.wire.train import Station
 
 HERE = Path(__file__).parent
 SEEDS: list[dict[str, Any]] = tomllib.loads((HERE / "regressions.toml").read_text(encoding="utf-8"))["seed"]
@@ -38,3 +41,34 @@ def test_fresh_seeds() -> None:
     told = [f"{row.options}: {row.broken[0]['text']}" for row in summary.broken]
     assert told == [], "run `ordercast swarm --protocol P --seeds N` to see one, shrunk"
     assert summary.runs == len(FRESH) and set(summary.protocols) == set(registry.names())
+
+
+class OneTrain(Station):
+    """A later train ends the one before it, whose late cars are refused."""
+
+    def _begin(self, now: int, line: Any, counter: int, index: int, total: int, size: int) -> Any:
+        if any(counter - index < other for other in line.trains):
+            raise WireError("train", "of an earlier train")
+        while line.trains:
+            self._forget(line)
+        return super()._begin(now, line, counter, index, total, size)
+
+
+class LateCarsBegin(Station):
+    """The same, but a late car begins its train anew."""
+
+    def _begin(self, now: int, line: Any, counter: int, index: int, total: int, size: int) -> Any:
+        while line.trains:
+            self._forget(line)
+        return super()._begin(now, line, counter, index, total, size)
+
+
+@pytest.mark.parametrize("seed, protocol", [(73, "totem"), (112, "token_site")])
+def test_trains_that_end_each_other_are_seen(seed: int, protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = expand(seed, (protocol,)).scenario
+    assert scenario.packet_bytes > scenario.datagram_bytes and judge(scenario).ok
+    monkeypatch.setattr(incoming, "Station", OneTrain)
+    assert "nobody had damaged" in judge(scenario).breaks[0].text
+    monkeypatch.setattr(incoming, "Station", LateCarsBegin)
+    calm = scenario.changed(faults=(), heal_ms=None, core=(), closing=0)
+    assert "where no datagram was" in judge(calm).breaks[0].text

@@ -21,12 +21,14 @@ def _lines(members: list[dict[str, Any]]) -> str:
         secure = "  [insecure]" if each.get("insecure") else ""
         lines.append(f"member {each['member']}: {words}{secure}")
         queues = ", ".join(f"{name} {size}" for name, size in each["queues"].items() if size)
-        lines.append(f"    queues: {queues or 'empty'}; datagrams lost here: {each['datagrams']['lost_here']}")
+        lost = f"{each['datagrams']['lost_here']} unread, {each['datagrams']['unsent']} unsent"
+        lines.append(f"    queues: {queues or 'empty'}; datagrams lost here: {lost}")
         timers = ", ".join(f"{name} in {ms:.0f} ms" for name, ms in each["timers_ms"].items())
         lines.append(f"    timers: {timers or 'none'}")
         if each["drops"]:
             lines.append("    dropped: " + ", ".join(f"{reason} {n}" for reason, n in each["drops"].items()))
         lines.append("    waits for: " + ("; ".join(each["waits"]) or "nothing"))
+        lines += [f"    advice: {words}" for words in each["advice"]]
     return "\n".join(lines)
 
 

@@ -51,8 +51,10 @@ class Incoming:
             if not body:
                 raise WireError("short")
             if body[0] == MARK:
-                packet = self.station.take(prefix, _counter.unpack_from(datagram, PREFIX_BYTES)[0], body)
+                packet = self.station.take(now, prefix, _counter.unpack_from(datagram, PREFIX_BYTES)[0], body)
                 if packet is None:
+                    self.datagrams += 1
+                    self.bytes += len(datagram)
                     return
                 body = packet
             decoded = self._codec.decode(body)
@@ -62,7 +64,7 @@ class Incoming:
         if known is None:
             self._remember(now, peer, prefix)
         self.datagrams += 1
-        self.bytes += len(body) + HEADER_BYTES
+        self.bytes += len(datagram)
         self._receive(now, net, peer, decoded, self.untold.pop(net, 0) if self.untold else 0, body)
 
     def several(self, net: NetId, datagrams: memoryview, segment: int, drops: int) -> None:
@@ -83,6 +85,7 @@ class Incoming:
         except WireError as why:
             self._drop(now, why)
             return
+        self.station.arrived += 1
         self.datagrams += -(-len(data) // segment)
         self.bytes += len(data)
         self._receive(now, net, peer, decoded, self.untold.pop(net, 0) if self.untold else 0, packet)

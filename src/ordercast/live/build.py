@@ -28,6 +28,7 @@ from ordercast.trace.schema import Header, Level
 from ordercast.types import Identity, MemberId, Service
 from ordercast.version import __version__
 
+PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
 CROWD = 8  # members on one machine that still find each other within a few tens of milliseconds
 
 
@@ -110,7 +111,7 @@ def make_node(
         return Node(
             info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
-            frame_bytes=size, datagram_bytes=config.datagram_bytes,
+            frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

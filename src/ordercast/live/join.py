@@ -25,6 +25,7 @@ def join(
     options: Mapping[str, Any] | None = None,
     timeout_ms: int | None = None,
     datagram_bytes: int | None = None,
+    packet_bytes: int | None = None,
     state_dir: str | Path | None = None,
     insecure: bool = False,
     config: str | Path | Mapping[str, Any] | GroupConfig | None = None,
@@ -36,7 +37,8 @@ def join(
     nothing is kept on disk.
     """
     if config is not None:
-        given = (group, members, protocol, port, mode, interface, options, timeout_ms, datagram_bytes, state_dir)
+        sizes = (datagram_bytes, packet_bytes)
+        given = (group, members, protocol, port, mode, interface, options, timeout_ms, *sizes, state_dir)
         if any(value is not None for value in given):
             raise UsageError("join: expected either config or the keywords that describe a group, not both")
         if isinstance(config, GroupConfig):
@@ -53,7 +55,8 @@ def join(
     data: dict[str, Any] = {"group": group, "insecure": insecure, "net": net, "trace": {"level": "off"}}
     data["member"] = [{"id": id, "address": address} for id, address in _addresses(members, base_port).items()]
     net |= {key: value for key, value in (("mode", mode), ("interface", interface)) if value is not None}
-    more = {"protocol": protocol, "timeout_ms": timeout_ms, "datagram_bytes": datagram_bytes}
+    more = {"protocol": protocol, "timeout_ms": timeout_ms}
+    more |= {"datagram_bytes": datagram_bytes, "packet_bytes": packet_bytes}
     data |= {key: value for key, value in more.items() if value is not None}
     if options is not None:
         data["options"] = dict(options)

@@ -39,7 +39,7 @@ from ordercast.live import report
 from ordercast.live.alarm import Alarm
 from ordercast.live.outgoing import Outgoing
 from ordercast.live.room import Room
-from ordercast.live.sockets import NetAddresses, NetSockets, One, Several
+from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, One, Patience, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
@@ -71,6 +71,7 @@ class Node:
         recorder: Recorder | None = None,
         frame_bytes: int = 1_400,
         datagram_bytes: int = DATAGRAM_BYTES_MAX,
+        patience_ns: Nanoseconds = PATIENCE_NS,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
@@ -92,9 +93,11 @@ class Node:
         self.frame_bytes = frame_bytes
         self.room = Room(frame_bytes)
         self.nets: dict[NetId, NetSockets] = {}
+        self._patience = Patience(patience_ns)
         try:
             for number, plan in plans.items():
-                self.nets[number] = NetSockets(plan, admission.prefix, partial(self._unreachable, number))
+                told = partial(self._unreachable, number)
+                self.nets[number] = NetSockets(plan, admission.prefix, told, self._patience)
         except BaseException:
             for net in self.nets.values():
                 net.close()
@@ -225,6 +228,7 @@ class Node:
             self.recorder.input(entry, actions)
 
     def _readable(self) -> None:
+        self._patience.renew()
         for source, _ in self._poll.poll(0):
             (number, net, one, several), upto = self._sources[source]
             if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
@@ -278,6 +282,7 @@ class Node:
 
     def _alarmed(self) -> None:
         """Queued packets first, then the timers that are (still) due, the earliest first."""
+        self._patience.renew()
         self._read_all()
         timers = self.timers
         now = _clock()

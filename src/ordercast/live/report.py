@@ -8,9 +8,12 @@ from msgspec.structs import asdict
 
 from ordercast.trace.schema import DatagramCounts
 from ordercast.types import Nanoseconds, View
+from ordercast.wire.train import Station
 
 if TYPE_CHECKING:
     from ordercast.live.node import Node
+
+TRAINS_LOST_MIN, TRAINS_LOST_SHARE = 20, 0.05  # from here on it is no accident, and repeating costs more than it saves
 
 
 def last_row(node: Node) -> dict[str, Any]:
@@ -35,6 +38,8 @@ def last_row(node: Node) -> dict[str, Any]:
 def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
     """Plain words where words help."""
     identity, incoming, layers = node.identity, node.incoming, node.stack.status()
+    station = incoming.station
+    station.sweep(now)
     return {
         "member": identity.me,
         "incarnation": identity.incarnation,
@@ -48,12 +53,26 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "received": incoming.datagrams,
             "sent": sum(net.sent["datagrams"] for net in node.nets.values()),
             "lost_here": sum(net.lost for net in node.nets.values()),
-            "trains_lost": incoming.station.lost,
+            "unsent": sum(net.sent["full"] for net in node.nets.values()),
+            "trains": station.arrived,
+            "trains_lost": station.lost,
         },
         "drops": dict(sorted(incoming.drops.items())),
         "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
+        "advice": advice(station),
         "layers": layers,
     }
+
+
+def advice(station: Station) -> list[str]:
+    """What would help, in words."""
+    lost, all = station.lost, station.lost + station.arrived
+    if lost < TRAINS_LOST_MIN or lost < TRAINS_LOST_SHARE * all:
+        return []
+    return [
+        f"{lost} of {all} packets in several datagrams were lost with one of these: "
+        "packet_bytes no larger than datagram_bytes would lose less at a time"
+    ]
 
 
 def view(of: View) -> dict[str, Any]:

@@ -147,6 +147,7 @@ class World:
             ended=self.watch.why,
             notes=driver.notes,
             drops=journal.drops,
+            trains_lost=sum(host.incoming.station.lost for host in hosts if host.incoming is not None),
             faults=self.plan.counts,
             effects=journal.effects,
         )

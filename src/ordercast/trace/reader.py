@@ -34,6 +34,7 @@ from ordercast.trace.schema import (
 
 _side = msgspec.json.Decoder(Side)
 _header = msgspec.json.Decoder(Header)
+BLOCK_ROWS = 1 << 16
 _KINDS, _CERTAIN = bytes(map(int, Kind)), bytes(range(len(CERTAINTIES)))
 
 
@@ -151,6 +152,41 @@ class RowReader:
         if whole.count == slots and any(data[slots * ROW_BYTES :]):
             bad.append(self._error(start + slots, "the file ends inside it"))
         return _without(whole, wrong) if wrong else whole
+
+    def blocks(self) -> Iterator[Life]:
+        """All whole rows as of now, a part at a time, without what is in the side file; damage is refused."""
+        done = 0
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.first)
+                while data := file.read(BLOCK_ROWS * ROW_BYTES):
+                    slots = len(data) // ROW_BYTES
+                    life = Life(self.member, self.incarnation, data[: slots * ROW_BYTES], slots)
+                    wrong = self._damage(life, done)
+                    for k in sorted(wrong)[:1]:
+                        raise self._error(done + k, wrong[k])
+                    yield life
+                    done += life.count
+                    if life.count < BLOCK_ROWS:
+                        return
+        except OSError as why:
+            raise TraceError(self.path, 0, f"cannot be read: {why.strerror or why}") from why
+
+    def row(self, block: Life, k: int) -> Row:
+        """One row of a block, with what is in the side file."""
+        one = Life(self.member, self.incarnation, bytes(block._data[k * ROW_BYTES : (k + 1) * ROW_BYTES]), 1)
+        (place,) = zip(*(one.column(name) for name in ("side", "side_bytes", "side_crc")), strict=True)
+        if place[1]:
+            try:
+                with open(self.path.with_suffix(SIDE_SUFFIX), "rb") as file:
+                    file.seek(min(place[0], 2**63 - 1))
+                    found = _decode(file.read(place[1]), 0, *place[1:])
+            except OSError as why:
+                found = f"its detail cannot be read: {why.strerror or why}"
+            if isinstance(found, str):
+                raise self._error(one.column("index")[0] - 1, found)
+            one.aside[0] = found
+        return one.rows()[0]
 
     def _error(self, k: int, why: str) -> TraceError:
         return TraceError(self.path, self.first + k * ROW_BYTES, f"row {k + 1} of member {self.member}: {why}")

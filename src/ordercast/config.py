@@ -80,6 +80,7 @@ class NetConfig(Struct, frozen=True):
 class TraceConfig(Struct, frozen=True):
     level: Annotated[str, word(*LEVELS)] = "deliver"
     dir: Directory = "trace"
+    keep_mb: Annotated[int, Meta(ge=0, le=2**20)] = 0  # of each member; 0: everything
 
 
 class MemberEntry(Struct, frozen=True):
@@ -202,6 +203,9 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     else:
         source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
     _own(source, me, members)
+    if file.trace.keep_mb and file.trace.level == "record":
+        words = 'level = "record" needs all that was written: remove one of the two'
+        source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
     for key, name in (("state_dir", file.state_dir), ("trace.dir", file.trace.dir)):
         if (base / name).exists() and not (base / name).is_dir():
             source.fault(key, f"{short(base / name)}: is not a directory")

@@ -21,6 +21,7 @@ from ordercast.errors import ConfigError
 from ordercast.live.past import VIEWS_KEPT, Past
 from ordercast.live.storage import Storage
 from ordercast.trace.load import load
+from ordercast.trace.reader import RowReader
 from ordercast.trace.schema import Kind
 from ordercast.types import Cause, View, ViewId, ViewKind
 
@@ -218,3 +219,29 @@ def test_dates_are_told_in_utc() -> None:
     assert utc(0) == "1970-01-01T00:00:00.000000Z"
     assert utc(1_794_962_631_000_120_999) == "2026-11-18T00:43:51.000120Z"
     assert datetime.fromisoformat(utc(1_794_962_631_000_120_999)).tzinfo == UTC
+
+
+def test_a_member_keeps_as_much_of_its_trace_as_it_was_told(cli: Cli, group_file: Callable[..., Path]) -> None:
+    file = group_file(1, protocol='"totem"', **{"trace.keep_mb": "1", "trace.level": '"full"'})
+    member = cli.start("member", "--config", str(file), "--id", "1", stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    trace = file.parent / "trace"
+
+    def told() -> bool:
+        member.stdin.write("x\n" * 500)
+        member.stdin.flush()
+        return any(RowReader(path).header.gone for path in trace.glob("*.rows"))
+
+    wait_for(told)
+    assert sum(path.stat().st_size for path in trace.iterdir()) <= 2**20
+    (view,) = cli.json("views", "--config", str(file))["views"] or [{"members": [1]}]  # its row may be gone by now
+    assert view["members"] == [1]
+    member.send_signal(signal.SIGTERM)
+    assert member.wait(timeout=60) == 0
+    judged = cli.run("verify", "--plain", str(trace))
+    assert judged.returncode == 1 and "is no longer kept" in judged.stdout and "was broken" not in judged.stdout
+
+
+def test_a_run_refuses_to_lose_its_trace(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORDERCAST_TRACE_KEEP_MB", "1")
+    done = cli.run("run", "--members", "2", "--messages", "10", "--verify", "plain", "--out", "o")
+    assert done.returncode == 1 and "ORDERCAST_TRACE_KEEP_MB" in done.stderr, done.stderr

@@ -1,6 +1,6 @@
 """The wall clock of a trace: rows have the monotonic clock, and each life tells once which time of day that was.
 
-The anchor is `wall_ns` of a life's start row.
+The anchor is `wall_ns` of a life's start row; headers repeat it where that row may be gone (ordercast.trace.keep).
 """
 
 from __future__ import annotations

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ordercast.errors import TraceError
 from ordercast.trace.clock import utc
 from ordercast.trace.find import Unit, row_files
 from ordercast.trace.reader import RowReader
-from ordercast.trace.schema import Kind, Row
+from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import MemberId, Nanoseconds, ViewKind
 
 if TYPE_CHECKING:
@@ -69,9 +72,9 @@ def history(units: Iterable[Unit]) -> list[Change]:
 class _Life:
     """What one life tells, part after part."""
 
-    def __init__(self, known: Known, run: str, member: MemberId, live: bool) -> None:
-        self.known, self.run, self.member, self.live = known, run, member, live
-        self.offset: int | None = None  # wall clock less time_ns
+    def __init__(self, known: Known, header: Header, member: MemberId, incarnation: int) -> None:
+        self.known, self.run, self.live, self.key = known, header.run, header.live, (member, incarnation)
+        self.offset = header.walls_ns.get(f"{member}-{incarnation}")  # wall clock less time_ns
         self.before: Nanoseconds | None = None  # the last delivery so far
         self.waiting: list[tuple[Change, Nanoseconds]] = []  # views without a delivery after them, and `before` then
 
@@ -108,16 +111,33 @@ class _Life:
             change = self.known[key] = Change(*key, members, cause, primary, {}, wall_ns)
         elif wall_ns is not None and (change.wall_ns is None or wall_ns < change.wall_ns):
             change.wall_ns = wall_ns
-        change.at[self.member] = row.time_ns
+        change.at[self.key[0]] = row.time_ns
         if self.before is not None:
             self.waiting.append((change, self.before))
 
 
 def _live(unit: Unit, known: Known) -> None:
-    for reader in map(RowReader, row_files(unit)):
-        life = _Life(known, reader.header.run, reader.member, live=True)
-        for block in reader.blocks():
-            life.part(block.column("kind").tobytes(), block.column("time_ns"), partial(reader.row, block))
+    life: _Life | None = None
+    readers: list[RowReader] = []
+    for path in row_files(unit):
+        with _unless_gone(path):
+            readers.append(RowReader(path))
+    for reader in sorted(readers, key=lambda reader: reader.order):
+        if life is None or life.key != reader.order[:2]:
+            life = _Life(known, reader.header, *reader.order[:2])
+        with _unless_gone(reader.path):
+            for block in reader.blocks():
+                life.part(block.column("kind").tobytes(), block.column("time_ns"), partial(reader.row, block))
+
+
+@contextmanager
+def _unless_gone(path: Path) -> Iterator[None]:
+    """A file that cannot be read is an error, unless its member has just removed it, being its oldest."""
+    try:
+        yield
+    except TraceError:
+        if path.exists():
+            raise
 
 
 def _parquet(unit: Unit, known: Known) -> None:
@@ -125,17 +145,17 @@ def _parquet(unit: Unit, known: Known) -> None:
 
     for header, columns in ParquetFile(unit.path).runs(_COLUMNS):
         kinds = columns["kind"].astype("u1")
-        for member, start, end in _lives(columns):
+        for member, incarnation, start, end in _lives(columns):
             rows = columns.slice(start, end)
-            life = _Life(known, header.run, member, header.live)
+            life = _Life(known, header, member, incarnation)
             life.part(kinds[start:end].tobytes(), rows["time_ns"], rows.row)
 
 
-def _lives(columns: Columns) -> Iterator[tuple[MemberId, int, int]]:
-    """(member, its first row, the row after its last) of each life."""
+def _lives(columns: Columns) -> Iterator[tuple[MemberId, int, int, int]]:
+    """(member, incarnation, its first row, the row after its last) of each life."""
     import numpy as np
 
     member, incarnation = columns["member"], columns["incarnation"]
     change = np.flatnonzero((member[1:] != member[:-1]) | (incarnation[1:] != incarnation[:-1])) + 1
     bounds = [0, *change.tolist(), len(columns)]
-    yield from ((int(member[a]), a, b) for a, b in pairwise(bounds) if a < b)
+    yield from ((int(member[a]), int(incarnation[a]), a, b) for a, b in pairwise(bounds) if a < b)

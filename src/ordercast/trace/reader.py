@@ -18,7 +18,7 @@ import msgspec
 
 from ordercast.errors import TraceError
 from ordercast.limits import FRAME_MESSAGES_MAX
-from ordercast.trace.rows import CODES, HEAD, MAGIC, ROW_BYTES, SIDE_SUFFIX, Side
+from ordercast.trace.rows import CODES, HEAD, MAGIC, ROW_BYTES, SIDE_SUFFIX, Place, Side
 from ordercast.trace.schema import (
     ASIDE,
     CERTAINTIES,
@@ -33,7 +33,7 @@ from ordercast.trace.schema import (
 )
 
 _side = msgspec.json.Decoder(Side)
-_header = msgspec.json.Decoder(Header)
+_header, _place = msgspec.json.Decoder(Header), msgspec.json.Decoder(Place)
 BLOCK_ROWS = 1 << 16
 _KINDS, _CERTAIN = bytes(map(int, Kind)), bytes(range(len(CERTAINTIES)))
 
@@ -93,7 +93,7 @@ class Life:
 
 
 class RowReader:
-    """A row file, perhaps still growing, perhaps cut short by a kill."""
+    """A row file, perhaps still growing, perhaps cut short by a kill; `order` sorts those of one run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -109,8 +109,13 @@ class RowReader:
             raise TraceError(path, HEAD.size, "the header is damaged or cut short")
         try:
             self.header: Header = _header.decode(text)
+            self.before = _place.decode(text).first - 1  # rows of this life that came before this file
         except msgspec.MsgspecError as why:
             raise TraceError(path, HEAD.size, f"the header cannot be understood: {why}") from None
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return self.member, self.incarnation, self.before
 
     def _check(self, head: bytes) -> tuple[Any, ...]:
         if not head:
@@ -132,9 +137,10 @@ class RowReader:
 
     def read(self, start: int = 0, bad: list[TraceError] | None = None) -> Life:
         """The same as columns.  With `bad`, rows that cannot be used are told there and left out."""
+        start = max(start, self.before)
         try:
             with open(self.path, "rb") as file:
-                file.seek(self.first + start * ROW_BYTES)
+                file.seek(self.first + (start - self.before) * ROW_BYTES)
                 data = file.read()
             path = self.path.with_suffix(SIDE_SUFFIX)
             side = path.read_bytes() if path.exists() else b""
@@ -155,7 +161,7 @@ class RowReader:
 
     def blocks(self) -> Iterator[Life]:
         """All whole rows as of now, a part at a time, without what is in the side file; damage is refused."""
-        done = 0
+        done = self.before
         try:
             with open(self.path, "rb") as file:
                 file.seek(self.first)
@@ -189,7 +195,9 @@ class RowReader:
         return one.rows()[0]
 
     def _error(self, k: int, why: str) -> TraceError:
-        return TraceError(self.path, self.first + k * ROW_BYTES, f"row {k + 1} of member {self.member}: {why}")
+        return TraceError(
+            self.path, self.first + (k - self.before) * ROW_BYTES, f"row {k + 1} of member {self.member}: {why}"
+        )
 
     def _damage(self, life: Life, start: int) -> dict[int, str]:
         """Row -> why it cannot be used.  What was never written at the end is cut off."""

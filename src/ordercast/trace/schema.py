@@ -171,6 +171,8 @@ class Header(Struct):
     versions: dict[str, str] = {}
     clock_offsets_ns: dict[str, int] = {}
     scenario: dict[str, Any] | None = None
+    walls_ns: dict[str, int] = {}  # MEMBER-INCARNATION -> wall clock less time_ns, where the start row may be gone
+    gone: dict[str, str] = {}  # member -> the oldest of its files that is left, where older ones are no longer kept
     schema: int = SCHEMA_VERSION
 
 

@@ -80,6 +80,7 @@ class NetConfig(Struct, frozen=True):
 class TraceConfig(Struct, frozen=True):
     level: Annotated[str, word(*LEVELS)] = "deliver"
     dir: Directory = "trace"
+    keep_mb: Annotated[int, Meta(ge=0, le=2**20)] = 0  # of each member; 0: everything
 
 
 class MemberEntry(Struct, frozen=True):
@@ -163,13 +164,18 @@ def packet_default(datagram_bytes: int) -> int:
 # ----------------------------------------------------------------------------------------------------------- reading
 
 
-def load(path: str | Path, me: int | None = None, environ: Mapping[str, str] | None = None) -> GroupConfig:
-    """Read and check a file; `me` must be one of its members, with an address of this machine."""
+def load(
+    path: str | Path, me: int | None = None, environ: Mapping[str, str] | None = None, *, here: bool = True
+) -> GroupConfig:
+    """Read and check a file; `me` must be one of its members, with an address of this machine.
+
+    here: no member is to run here if false, so it does not matter which interfaces and addresses this machine has.
+    """
     path = Path(path)
     source = Source.of_file(path, "group.toml")
     if not source.data:
         raise ConfigError([f"{path}: is empty: expected at least group, [[member]] and insecure = true"])
-    return _build(source, path.parent, me, os.environ if environ is None else environ)
+    return _build(source, path.parent, me, os.environ if environ is None else environ, here)
 
 
 def make(data: Mapping[str, Any], me: int | None = None, base: Path | None = None) -> GroupConfig:
@@ -180,7 +186,7 @@ def make(data: Mapping[str, Any], me: int | None = None, base: Path | None = Non
 # ---------------------------------------------------------------------------------------------------------- building
 
 
-def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str]) -> GroupConfig:
+def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str], here: bool = True) -> GroupConfig:
     overlay(source, GroupFile, environ)
     file: GroupFile = source.part(source.data, GroupFile)
     members = _members(source, file)
@@ -192,8 +198,14 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     options = None
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
-    _insecure(source, file.insecure, members, net, loopback)
+    if here:
+        _insecure(source, file.insecure, members, net, loopback)
+    else:
+        source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
     _own(source, me, members)
+    if file.trace.keep_mb and file.trace.level == "record":
+        words = 'level = "record" needs all that was written: remove one of the two'
+        source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
     for key, name in (("state_dir", file.state_dir), ("trace.dir", file.trace.dir)):
         if (base / name).exists() and not (base / name).is_dir():
             source.fault(key, f"{short(base / name)}: is not a directory")

@@ -311,6 +311,7 @@ class Layer:
         return b""
 
     def status(self) -> dict[str, Any]:
-        """What this layer holds; under "waits", in plain words, what it waits for; under "queues", name -> size of
+        """What this layer holds; under "waits", in plain words, what it waits for, under "waits_since_ns" since when;
+        "in_view": false between views; "repeated": sender -> frames that had to be asked for; "queues": name -> size of
         every buffer that must be empty once load has stopped and everything was delivered."""
         return {}

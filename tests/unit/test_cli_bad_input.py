@@ -144,6 +144,15 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--config", "group.toml", "--id", "9"], "--id 9: expected one of 1"),
         (["--id", "x"], "--id x: expected"),
     ],
+    "views": [
+        ([], "expected either the PATH of traces or --config FILE"),
+        (["none"], "none: cannot be read: no such file or directory"),
+        (["occupied"], "occupied: holds no trace"),
+        (["file.txt"], "file.txt: "),
+        (["occupied", "--config", "group.toml"], "expected either the PATH of traces or --config FILE"),
+        (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["--config", "bad.toml"], "bad.toml: not valid TOML"),
+    ],
     "replay": [
         ([], "missing argument PATH"),
         (["none.json"], "none.json: no such file"),

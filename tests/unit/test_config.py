@@ -205,6 +205,8 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ('trace.level = "loud"', "trace.level: loud: expected one of off, deliver, full, record"),
         ('trace.dir = "/dev/null"', "trace.dir: /dev/null: is not a directory"),
         ('trace.lvl = "off"', "did you mean level?"),
+        ("trace.keep_mb = -1", "trace.keep_mb: -1: expected a whole number from 0 to 1048576"),
+        ('trace.keep_mb = 5\ntrace.level = "record"', 'trace.keep_mb: 5: level = "record" needs all that was written'),
         ("options = 5", "options: 5: expected a table"),
         ("options.fai = true", "did you mean fair?"),
         ("options.fair = 3", "options.fair: 3: expected true or false"),

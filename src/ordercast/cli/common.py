@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from ordercast.errors import UsageError
 from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
 from ordercast.words import bounds, near, short
+
+if TYPE_CHECKING:
+    from ordercast.config import GroupConfig
 
 JSON_VERSION = 1
 MARK = ".ordercast"  # in every output directory we made; only such a directory is replaced by --force
@@ -198,6 +201,22 @@ mode_option = click.option(
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Directory for traces and reports."
 )
+
+
+def group_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A group, by the directory of its run or by its file."""
+    help = "The group's file, instead of DIRECTORY."
+    function = click.option("--config", type=click.Path(path_type=Path), default=None, help=help)(function)
+    return click.argument("directory", required=False, type=click.Path(path_type=Path))(function)
+
+
+def group_file(directory: Path | None, config: Path | None) -> GroupConfig:
+    """What `group_options` named, read without regard to this machine's addresses."""
+    from ordercast import config as configuration
+
+    if (directory is None) == (config is None):
+        raise UsageError("expected either the directory of a run or --config FILE")
+    return configuration.load(config if config is not None else directory / "group.toml", here=False)  # type: ignore[operator]
 
 
 def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:

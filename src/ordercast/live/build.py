@@ -22,6 +22,7 @@ from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
 from ordercast.trace import record
+from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
@@ -124,5 +125,6 @@ def _recorder(config: GroupConfig, setup: Setup, trace: Trace) -> Recorder:
     identity = setup.identity
     head = trace_header(config, trace.run, trace.service, trace.workload)
     log = record.RecordWriter(trace.dir, record.recorded(head, setup)) if trace.level >= Level.RECORD else None
-    rows = RowFile(trace.dir, head, identity.me, identity.incarnation)
+    life, size = (identity.me, identity.incarnation), config.trace.keep_mb << 20
+    rows = RowFile(trace.dir, head, *life, keep=Keep(trace.dir, head, *life, size) if size else None)
     return Recorder(rows, identity.me, identity.incarnation, trace.level, trace.expected, log)

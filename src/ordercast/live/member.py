@@ -28,6 +28,7 @@ from ordercast.live import build, report, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
 from ordercast.live.group import Group
+from ordercast.trace.clock import utc
 from ordercast.trace.schema import Level
 from ordercast.types import Batch, MemberId, Service, View
 from ordercast.words import short
@@ -116,11 +117,12 @@ class Process:
 
     async def _print(self) -> None:
         async for event in self.group.batches():
+            at = utc(time.time_ns())
             if type(event) is Batch:
                 for message in event.messages():
-                    say(event="message", sender=message.sender, counter=message.counter, **_text(message.data))
+                    say(event="message", time=at, sender=message.sender, counter=message.counter, **_text(message.data))
             else:
-                say(**describe(event))
+                say(**describe(event, at))
 
     # --------------------------------------------------------------------------------------------- for `ordercast run`
 
@@ -189,7 +191,7 @@ class Share:
                     self.own += event.count
                     self.pump()
             else:
-                say(**describe(event))
+                say(**describe(event, utc(time.time_ns())))
 
     async def tell(self) -> None:
         """Progress, when there is any."""
@@ -267,12 +269,12 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView, at: str) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
-        return {"event": "view", **report.view(event)}
+        return {"event": "view", "time": at, **report.view(event)}
     assert isinstance(event, GroupView)
-    return {"event": "group_view", "group": short(event.group), "members": list(event.members)}
+    return {"event": "group_view", "time": at, "group": short(event.group), "members": list(event.members)}
 
 
 def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:

@@ -38,12 +38,14 @@ from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
 from ordercast.live.outgoing import Outgoing
+from ordercast.live.past import Past
 from ordercast.live.room import Room
 from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, One, Patience, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
+from ordercast.trace.clock import utc
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
@@ -78,10 +80,12 @@ class Node:
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
-        self.delivered_bytes = 0
+        self.submitted = self.delivered = self.delivered_bytes = 0  # messages, and the bytes of those delivered
+        self.past = Past(identity.members, partial(report.counts, self), _clock)
+        self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why
         self.view: View | None = None
         self.running = False
-        self.started_ns = 0
+        self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
         admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
         self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
@@ -116,7 +120,9 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._alarmed)
         self.running = True
-        self.started_ns = _clock()
+        self.started_ns, self.wall_ns = _clock(), time.time_ns()
+        if self.recorder is not None:
+            self.recorder.event(self.started_ns, self.started_ns, Kind.START, wall_ns=self.wall_ns)
         for reader in self._readers:
             for sock in reader[1].sockets:
                 self._sources[sock.fileno()] = (reader, sock)
@@ -127,6 +133,7 @@ class Node:
             self.incoming.drops["disk"] += 1
             if self.recorder is not None:
                 self.recorder.event(self.started_ns, self.started_ns, Kind.DROP, reason="disk", what=name)
+        self.past.start(self._loop)
         self._input(record.Started, self.stack.start, self.identity, dict(store.stored))
         self._tell_room()
         self._hand_over()
@@ -142,6 +149,7 @@ class Node:
         for net in self.nets.values():
             net.close()
         self._alarm.close()
+        self.past.stop()
 
     def leave(self) -> None:
         self._input(record.LeaveAsked, self.stack.leave)
@@ -162,6 +170,8 @@ class Node:
         for action in actions:
             if type(action) is Accepted or type(action) is Refuse:
                 answer = action
+        if type(answer) is Accepted:
+            self.submitted += answer.count
         self._hand_over()
         return answer
 
@@ -184,7 +194,7 @@ class Node:
 
     def _tell_room(self) -> None:
         """Tell the stack how much delivery space is free, when that is news."""
-        free = self.room.news()
+        free = self.room.news(_clock)
         if free is not None and self.running:
             self._input(record.RoomGiven, self.stack.room, free)
 
@@ -247,6 +257,7 @@ class Node:
     def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         if not self.running:
             return
+        self.past.heard[peer.id] += 1
         try:
             actions = self.stack.receive(now, number, peer, packet, drops)
         except Exception as why:
@@ -300,8 +311,10 @@ class Node:
         if not self.running:
             return
         if why:
+            self.disk_fault = (self.disk_fault[0] if self.disk_fault is not None else _clock(), why)
             self._input(record.StoreFailed, self.stack.store_failed, key, number, why)
         else:
+            self.disk_fault = None
             self._input(record.Stored, self.stack.stored, key, number)
         self._hand_over()
 
@@ -321,7 +334,7 @@ class Node:
                 else:
                     outgoing.to_one(net, to, action.packet)  # type: ignore[attr-defined]
             elif kind is Up:
-                self._up(action.event)  # type: ignore[attr-defined]
+                self._up(now, action.event)  # type: ignore[attr-defined]
             elif kind is SetTimer:
                 self._set_timer(action.name, action.at)  # type: ignore[attr-defined]
             elif kind is CancelTimer:
@@ -339,15 +352,22 @@ class Node:
         else:
             alarm.set(at)
 
-    def _up(self, event: Event) -> None:
+    def _up(self, now: Nanoseconds, event: Event) -> None:
         kind = type(event)
         if kind is Delivered:
-            size = len(event.batch.data)  # type: ignore[attr-defined]
+            batch = event.batch  # type: ignore[attr-defined]
+            size = len(batch.data)
             self.room.frames += 1
             self.room.bytes += size
+            self.delivered += batch.count
             self.delivered_bytes += size
+            past = self.past
+            past.delivered_ns = now
+            if past.open:
+                past.resumed(now)
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
+            self.past.viewed(now, event.view)  # type: ignore[attr-defined]
         self._events.append(event)
 
     # ------------------------------------------------------------------------------------------------------- status
@@ -360,6 +380,10 @@ class Node:
             return
         recorder.event(now, now, Kind.END, **report.last_row(self))
         recorder.close()
+
+    def wall(self, at: Nanoseconds) -> str:
+        """A moment of the monotonic clock by the wall clock, as it was when this life began."""
+        return utc(self.wall_ns + at - self.started_ns)
 
     def status(self) -> dict[str, Any]:
         """Everything a person asks of a running member, in plain words where words help."""

@@ -35,18 +35,40 @@ def last_row(node: Node) -> dict[str, Any]:
     }
 
 
+def counts(node: Node) -> dict[str, int]:
+    """What rates are made of."""
+    return {
+        "submitted": node.submitted,
+        "delivered": node.delivered,
+        "datagrams_received": node.incoming.datagrams,
+        "datagrams_sent": sum(net.sent["datagrams"] for net in node.nets.values()),
+        **{f"from {member}": packets for member, packets in node.past.heard.items()},
+    }
+
+
 def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
     """Plain words where words help."""
     identity, incoming, layers = node.identity, node.incoming, node.stack.status()
     station = incoming.station
     station.sweep(now)
+    rates = node.past.rates()
+    in_view = node.view is not None and all(layer.get("in_view", True) for layer in layers.values())
     return {
         "member": identity.me,
         "incarnation": identity.incarnation,
         "group": identity.group,
         "protocol": node.info.name,
+        "time": node.wall(now),
+        "started": node.wall(node.started_ns),
         "uptime_ms": (now - node.started_ns) // 1_000_000,
+        "in_view": in_view or not node.info.views,
         "view": None if node.view is None else view(node.view) | {"primary": node.view.primary},
+        "views": [
+            {"time": node.wall(seen.at), "standstill_ms": seen.standstill_ms, **view(seen.view)}
+            for seen in node.past.views
+        ],
+        "rates": {name: rate for name, rate in rates.items() if not name.startswith("from ")},
+        "peers": _peers(node, layers, rates),
         "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(node.timers.items())},
         "queues": {"unread_frames": node.room.frames, "unread_bytes": node.room.bytes, **node.stack.queues()},
         "datagrams": {
@@ -58,7 +80,7 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "trains_lost": station.lost,
         },
         "drops": dict(sorted(incoming.drops.items())),
-        "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
+        "waits": _waits(node, layers),
         "advice": advice(station),
         "layers": layers,
     }
@@ -73,6 +95,35 @@ def advice(station: Station) -> list[str]:
         f"{lost} of {all} packets in several datagrams were lost with one of these: "
         "packet_bytes no larger than datagram_bytes would lose less at a time"
     ]
+
+
+def _peers(node: Node, layers: dict[str, Any], rates: dict[str, float]) -> list[dict[str, Any]]:
+    """Of each other member: what came from it, and what of it had to be asked for again."""
+    return [
+        {
+            "member": member,
+            "packets": packets,
+            "packets_per_s": rates[f"from {member}"],
+            "frames_lost": sum(layer.get("repeated", {}).get(member, 0) for layer in layers.values()),
+        }
+        for member, packets in node.past.heard.items()
+        if member != node.identity.me
+    ]
+
+
+def _waits(node: Node, layers: dict[str, Any]) -> list[str]:
+    """What it waits for, and since when: first what only its driver knows, the disk and the application."""
+    said: list[tuple[str, Nanoseconds | None]] = []
+    if node.disk_fault is not None:
+        since, why = node.disk_fault
+        said.append((f"disk: {node.storage.dir}, which cannot be written: {why}", since))
+    if node.room.full_ns is not None:
+        frames, size = node.unread
+        said.append((f"application: it does not read: {frames} frames of {size} bytes wait", node.room.full_ns))
+    for name, layer in layers.items():
+        if layer.get("waits"):
+            said.append((f"{name}: {layer['waits']}", layer.get("waits_since_ns")))
+    return [words if since is None else f"{words}, since {node.wall(since)}" for words, since in said]
 
 
 def view(of: View) -> dict[str, Any]:

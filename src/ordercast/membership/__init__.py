@@ -40,8 +40,10 @@ from ordercast.membership.automaton import State
 from ordercast.membership.events import Committed, Decision, Gathering, Parted, Returned
 from ordercast.membership.member import PROBES, Membership
 from ordercast.membership.packets import PACKETS, CommitToken, Hello, Join
+from ordercast.membership.report import NOTHING
 
 __all__ = [
+    "NOTHING",
     "PACKETS",
     "PROBES",
     "CommitToken",

@@ -112,6 +112,10 @@ class Membership:
         """State, view, T_loss, who hears whom, strikes and probations, refused members, and what it waits for."""
         return report.status(self)
 
+    def words(self) -> str:
+        """What it waits for alone."""
+        return report.words(self)
+
     # -------------------------------------------------------------------------------------------- inputs of the driver
 
     def _end(self, now: Nanoseconds) -> list[Action]:
@@ -120,6 +124,7 @@ class Membership:
 
     def start(self, now: Nanoseconds, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         """Begin in Gather; a view of one follows when nobody answers."""
+        self.standing.left = now
         self.sight.start(now)
         self.patience.start(now)
         self.number.start(self.first_ring_seq, stored)

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from ordercast.membership.member import Membership
 
 
+NOTHING = "for nothing"
+
+
 def status(m: Membership) -> dict[str, Any]:
     """State, view, T_loss, who hears whom, strikes and probations, refused members, and what it waits for."""
     standing, evidence, table = m.standing, m.sight.evidence, m.sight.table
@@ -50,4 +53,4 @@ def words(m: Membership) -> str:
             return f"for the commit token of ring {m.standing.present.id}"
         case State.RECOVERY:
             return f"for recovery in ring {m.standing.present.id}"
-    return m.patience.words or "for nothing"
+    return m.patience.words or NOTHING

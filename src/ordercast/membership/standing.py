@@ -35,6 +35,7 @@ class Standing:
         self.forming: Roster | None = None  # from my entry on its commit token until installed or given up
         self.frozen = False  # entry written since the last install
         self.young = False  # installed here, perhaps not yet everywhere: no choice moves us before the next token
+        self.left: Nanoseconds = 0  # when the last view stopped to work, or this life began
         self.cause = causes.START  # why the installed view was left, or is being left
         self.got: Got | None = None  # last token accepted
         self.visited: Nanoseconds | None = None  # when the last regular token of this ring came
@@ -45,6 +46,8 @@ class Standing:
         rule = TABLE.get((self.state, happening))
         if rule is None:
             return False
+        if self.works and rule.to is not State.OPERATIONAL:
+            self.left = now
         self.state = rule.to
         rule.act.by(self._parts)(now, *what)
         return True

@@ -110,16 +110,17 @@ def _live(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]
     """Row files by the run they name; one directory may hold several runs."""
     from ordercast.trace.columns import from_life, joined
 
-    runs: dict[str, dict[tuple[int, int], tuple[Header, Life]]] = {}
+    runs: dict[str, dict[tuple[int, int, int], tuple[Header, Life]]] = {}
     for path in row_files(unit):
         try:
             reader = RowReader(path)
             lives = runs.setdefault(reader.header.run, {})
-            if (reader.member, reader.incarnation) in lives:
+            if reader.order in lives:
                 raise TraceError(path, 0, f"a second file of member {reader.member} in the same incarnation")
-            lives[reader.member, reader.incarnation] = (reader.header, reader.read(bad=bad))
+            lives[reader.order] = (reader.header, reader.read(bad=bad))
         except TraceError as why:
-            bad.append(why)
+            if path.exists():  # else it was no longer kept
+                bad.append(why)
     for _, lives in sorted(runs.items()):
         of = [lives[key] for key in sorted(lives)]
         if not of:

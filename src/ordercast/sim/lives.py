@@ -17,7 +17,7 @@ from ordercast.sim.scenario import GROUP, MS, Scenario
 from ordercast.stack import Stack
 from ordercast.trace.record import started
 from ordercast.trace.schema import Kind
-from ordercast.types import Identity
+from ordercast.types import Identity, Nanoseconds
 
 Maker = Callable[[Setup], Stack]
 
@@ -46,7 +46,7 @@ class Lives:
         host.receive, host.drained = stack.receive, stack.drained
         host.up = True
         self._admit(host, identity)
-        self.journal.life(host, Kind.START, ring_seq=identity.ring_seq)
+        self.journal.life(host, Kind.START, ring_seq=identity.ring_seq, wall_ns=self._wall(host))
         host.refresh()
         for name in store.damaged:
             self.journal.refused(host, "disk", what=name)
@@ -80,10 +80,13 @@ class Lives:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         return setup
 
+    def _wall(self, host: Host) -> Nanoseconds:
+        """The host's wall clock now."""
+        return self.scenario.start.wall_s * 1_000 * MS + self.schedule.time + host.wall_ns
+
     def _identity(self, host: Host, store: Store) -> Identity:
         """Incarnation and ring number (us) from the wall clock; from the disk, or the scenario, where that is later."""
-        start, time = self.scenario.start, self.schedule.time
-        wall = start.wall_s * 1_000 * MS + time + host.wall_ns
+        start, time, wall = self.scenario.start, self.schedule.time, self._wall(host)
         ring_seq = -(-(wall // 1_000) // 4) * 4
         least = wall if start.incarnation is None else start.incarnation + host.lives
         if start.ring_seq is not None:  # a later life, which may have lost its disk, goes on by the clock as well

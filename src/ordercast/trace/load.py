@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ordercast.errors import TraceError
 from ordercast.trace.find import Unit, row_files, units_at
 from ordercast.trace.reader import Life, RowReader
@@ -85,22 +87,23 @@ def _put(why: TraceError, bad: Bad) -> None:
 
 def _readers(files: list[Path], bad: Bad) -> list[RowReader]:
     readers: list[RowReader] = []
-    lives: dict[tuple[int, int], Path] = {}
+    known: dict[tuple[int, int, int], Path] = {}
     for file in files:
         try:
             reader = RowReader(file)
             if readers:
                 _same_run(readers[0], reader)
-            life = (reader.member, reader.incarnation)
-            if life in lives:
-                raise TraceError(file, 0, f"member {life[0]} wrote {lives[life].name} in the same incarnation")
-            lives[life] = file
+            if reader.order in known:
+                name = known[reader.order].name
+                raise TraceError(file, 0, f"member {reader.member} wrote {name} in the same incarnation")
+            known[reader.order] = file
             readers.append(reader)
         except TraceError as why:
-            _put(why, bad)
+            if file.exists():  # else it was no longer kept
+                _put(why, bad)
     if not readers:
         raise TraceError(files[0].parent, 0, "no row file in this directory can be read")
-    return sorted(readers, key=lambda reader: (reader.member, reader.incarnation))
+    return sorted(readers, key=lambda reader: reader.order)
 
 
 def _same_run(one: RowReader, two: RowReader) -> None:
@@ -116,11 +119,14 @@ def _same_run(one: RowReader, two: RowReader) -> None:
 
 
 def joint_header(headers: Sequence[Header]) -> Header:
-    """Of one run, from those of its lives: a member's rather than the launcher's, with everybody's clock."""
-    header = headers[-1]
-    for other in headers:
-        header.clock_offsets_ns |= other.clock_offsets_ns
-    return header
+    """Of one run, from those of its files, which are sorted: a member's rather than the launcher's, everybody's clocks,
+    and what is gone as the newest file of each member tells it."""
+    clocks, walls, gone = dict[str, int](), dict[str, int](), dict[str, str]()
+    for header in headers:
+        clocks |= header.clock_offsets_ns
+        walls |= header.walls_ns
+        gone |= header.gone
+    return structs.replace(headers[-1], clock_offsets_ns=clocks, walls_ns=walls, gone=gone)
 
 
 def live_trace(files: list[Path], bad: Bad) -> Trace:
@@ -130,7 +136,7 @@ def live_trace(files: list[Path], bad: Bad) -> Trace:
     for reader, life in lives:
         try:
             more = life.rows()
-            _in_order(reader.path, more, reader.first)
+            _in_order(reader.path, more, reader)
             rows += more
         except TraceError as why:
             _put(why, bad)
@@ -148,22 +154,36 @@ def live_columns(files: list[Path], bad: Bad) -> tuple[Header, Columns]:
 
 
 def _lives(files: list[Path], bad: Bad) -> tuple[Header, list[tuple[RowReader, Life]]]:
-    readers, out = _readers(files, bad), []
+    readers, out = _readers(files, bad), list[tuple[RowReader, Life]]()
     for reader in readers:
         try:
-            out.append((reader, reader.read()))
+            life = reader.read()
+            if out and out[-1][0].order[:2] == reader.order[:2]:
+                _follows(reader, out[-1][0].before + len(out[-1][1]))
+            out.append((reader, life))
         except TraceError as why:
-            _put(why, bad)
+            if reader.path.exists():
+                _put(why, bad)
+            else:  # no longer kept, and so are those before it
+                out = [each for each in out if each[0].order[:2] != reader.order[:2]]
     return joint_header([reader.header for reader in readers]), out
 
 
-def _in_order(path: Path, rows: list[Row], first: int = 0) -> None:
+def _follows(reader: RowReader, done: int) -> None:
+    """A life's files follow each other without a gap: only its oldest may be gone."""
+    if reader.before != done:
+        why = f"rows {done + 1} to {reader.before} of member {reader.member} are missing before this file"
+        raise TraceError(reader.path, 0, why if reader.before > done else "its rows are in the file before it as well")
+
+
+def _in_order(path: Path, rows: list[Row], file: RowReader | None = None) -> None:
     """Refuse a doubled or missing local index and a clock that goes backwards."""
     last: Row | None = None
+    first = 1 if file is None else file.before + 1
     for k, row in enumerate(rows):
-        offset = first + k * ROW_BYTES if first else k
+        offset = file.first + k * ROW_BYTES if file is not None else k
         life = last is not None and (last.member, last.incarnation) == (row.member, row.incarnation)
-        expected = last.index + 1 if life and last is not None else 1
+        expected = last.index + 1 if life and last is not None else first
         if row.index != expected:
             raise TraceError(
                 path, offset, f"local index {expected} of member {row.member} was expected, found {row.index}"

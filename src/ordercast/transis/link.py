@@ -74,6 +74,7 @@ class Link(Layer):
         self.stability: Stability[Data[Body]] = Stability(self.n)
         self.repair = Repair(self.rank, self.n, self.timeout_ns)
         self.windows = [self.window_max] * self.n  # last heard from each
+        self.full: dict[int, Nanoseconds] = {}  # whose application takes nothing, and since when
         self.told = 0  # highest own number that the layer above was told it may use
         self.reported = 0  # messages inserted since others last learnt our `have`
         self.dirty = False  # acknowledgements came since stability was last computed
@@ -105,11 +106,19 @@ class Link(Layer):
         self.told = limit
         return [Up(Window(limit - sent))]
 
+    def _takes(self, now: Nanoseconds, rank: int, window: int) -> None:
+        """How much a member takes; nothing, while its application does not read."""
+        self.windows[rank] = window
+        if window:
+            self.full.pop(rank, None)
+        else:
+            self.full.setdefault(rank, now)
+
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if type(event) is Multicast:
             return self._multicast(event.body)
         if type(event) is FreeSpace:
-            return self._room(event.frames)
+            return self._room(now, event.frames)
         if type(event) is Leave:
             self.leaving = True
             return [SetTimer("leave", now + self.timeout_ns), *self._drain_out(now)]
@@ -164,7 +173,7 @@ class Link(Layer):
             return [Note("drop", {"reason": "vector"})]
         out: list[Action] = []
         if rank == transmitter and self.windows[rank] != data.window:
-            self.windows[rank] = data.window
+            self._takes(now, rank, data.window)
             out += self._window()
         if seq > reception.have[rank] + PENDING_FRAMES_MAX:
             return [*out, Note("drop", {"reason": "too far ahead"})]
@@ -195,7 +204,7 @@ class Link(Layer):
         self.dirty = True
         out: list[Action] = []
         if self.windows[rank] != status.window:
-            self.windows[rank] = status.window
+            self._takes(now, rank, status.window)
             out += self._window()
         return out + self._gaps(now, rank) if self.reception.learn(status.have) else out
 
@@ -272,10 +281,10 @@ class Link(Layer):
         self.reported = 0
         return [Transmit(0, ALL, Status(self.view.id, tuple(self.reception.have), self.windows[self.rank]))]
 
-    def _room(self, frames: int) -> list[Action]:
+    def _room(self, now: Nanoseconds, frames: int) -> list[Action]:
         """The application can take this many frames more: each sender gets its share."""
         before = self.windows[self.rank]
-        self.windows[self.rank] = max(0, min(self.window_max, frames // self.n))
+        self._takes(now, self.rank, max(0, min(self.window_max, frames // self.n)))
         if before == self.windows[self.rank]:
             return []
         out: list[Action] = [Note("window", {"frames": self.windows[self.rank]})]
@@ -325,8 +334,11 @@ class Link(Layer):
     def status(self) -> dict[str, Any]:
         gaps = self.repair.gaps
         lagging = [m for r, m in enumerate(self.members) if self.stability.acked(r) < self.reception.have]
-        waits = ""
-        if gaps:
+        waits, since = "", None
+        if self.full:
+            rank, since = min(self.full.items(), key=lambda item: item[1])
+            waits = f"the application of member {self.members[rank]}, which does not read what it was delivered"
+        elif gaps:
             (q, k), *_ = gaps
             waits = f"message {k} of member {self.members[q]}, which is missing"
         elif self.stability.buffer:
@@ -341,4 +353,6 @@ class Link(Layer):
             "windows": list(self.windows),
             "queues": {"unstable": len(self.stability.buffer), "held": len(self.reception.held), "gaps": len(gaps)},
             "waits": waits,
+            "waits_since_ns": since,
+            "repeated": {self.members[rank]: n for rank, n in sorted(self.repair.repeated.items())},
         }

@@ -6,6 +6,8 @@ revealed it, then of its sender, then of any known holder in turn; repeated with
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ordercast.limits import NACK_RANGES_MAX
 from ordercast.types import Nanoseconds
 
@@ -29,6 +31,7 @@ class Repair:
         self.pause_max_ns = max(self.nack_ns, timeout_ns // 4)
         self.first_ns = self.nack_ns + self.nack_ns * rank // n
         self.gaps: dict[Key, _Gap] = {}
+        self.repeated: Counter[int] = Counter()  # how many were asked for, by rank of the sender
 
     def open(self, now: Nanoseconds, keys: list[Key], revealer: int) -> None:
         """These are missing; `revealer`'s packet showed it."""
@@ -55,6 +58,7 @@ class Repair:
         for key, gap in self.gaps.items():
             if gap.due <= now:
                 asks.setdefault(self._whom(key, gap, holders.get(key, [])), []).append(key)
+                self.repeated[key[0]] += not gap.tries
                 gap.tries += 1
                 gap.pause = min(2 * gap.pause, self.pause_max_ns)
                 gap.due = now + gap.pause

@@ -66,6 +66,9 @@ def missing(promise: Promise, header: Header) -> str:
     """Why a trace of this header cannot show the promise, or nothing."""
     if promise.elsewhere:
         return f"one trace cannot show it: judged by {promise.elsewhere}"
+    if header.gone:
+        files = ", ".join(f"{file} of member {member}" for member, file in sorted(header.gone.items()))
+        return f"the trace is not whole: what was written before {files} is no longer kept"
     if header.level.upper() not in Level.__members__:
         return f"the header names a level of tracing, {header.level!r}, that is not known here"
     level = Level[header.level.upper()]

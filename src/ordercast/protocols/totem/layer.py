@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ordercast.contract import Action, CancelTimer, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
-from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
+from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
@@ -188,7 +188,8 @@ class RingLayer(Layer):
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
             "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
-            "membership": self.membership.status(), "waits": self._words(),
+            "membership": self.membership.status(), "in_view": self.membership.standing.works,
+            "waits": self._words(), "waits_since_ns": self._since(), "repeated": dict(self.rings.repeated),
             "queues": {
                 "outbox": self.sender.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,
@@ -201,9 +202,19 @@ class RingLayer(Layer):
         if state is State.RECOVERY and attempt is not None:
             return f"the exchange of old frames, {attempt.exchange.waiting()} of them mine"
         if state is not State.OPERATIONAL:
-            return f"a view: {state.value}"
+            words = self.membership.words()
+            return f"a view, which waits {words}" if words != NOTHING else f"a view: {state.value}"
+        if self.turn.watch.full is not None:
+            return f"the application of member {self.turn.watch.full[0]}, which does not read what it was delivered"
         if ring.my_aru < ring.high:
             return f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
         if ring.delivered < ring.my_aru:
             return f"frame {ring.delivered + 1} to be safe"
         return "the token" if self.sender else ""
+
+    def _since(self) -> Nanoseconds | None:
+        """When that began, where it is remembered."""
+        standing, full = self.membership.standing, self.turn.watch.full
+        if not standing.works:
+            return standing.left
+        return full[1] if full is not None else None

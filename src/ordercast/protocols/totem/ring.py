@@ -23,7 +23,7 @@ Differs from the papers:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -99,6 +99,8 @@ class Ring:
         self.ahead = 0  # frames numbered early on the token in hand
         self.again: set[int] = set()  # sent again at the last visit
         self.room: int | None = None  # free delivery space; None: no limit
+        self.asked: set[int] = set()  # holes I have asked for
+        self.repeated: Counter[MemberId] = Counter()  # those that came then, by who had sent them first
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
         self.hold_safe = hold_safe  # safe frames wait here (else the layer above decides)
         self.stamps, self.source = stamps, source
@@ -112,6 +114,9 @@ class Ring:
         if seq <= self.my_aru or seq in store:
             return False
         store[seq] = data
+        if self.asked and seq in self.asked:
+            self.asked.discard(seq)
+            self.repeated[(data.old if isinstance(data, Recovered) else data).frame.sender] += 1
         if seq > self.high:
             self.high = seq
         if seq == self.my_aru + 1:
@@ -267,9 +272,11 @@ class Ring:
         for seq in range(self.my_aru + 1, upto + 1):
             if room <= 0:
                 return
-            if seq not in store and seq not in asked:
-                rest.append(seq)
-                room -= 1
+            if seq not in store:
+                self.asked.add(seq)
+                if seq not in asked:
+                    rest.append(seq)
+                    room -= 1
 
     def _mark(self, token: Token, seq: int) -> tuple[int, MemberId | None]:
         """Step 6: only the one who lowered aru raises it; with nobody named it runs along with seq (D1)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from ordercast.contract import Action, Note
@@ -26,6 +28,7 @@ class Rings:
         self.me, self.limits, self.options = me, limits, options
         self.hold_safe, self.stamps, self.number = hold_safe, stamps, number
         self.room: int | None = None  # delivery space at the application
+        self.repeated: Counter[MemberId] = Counter()  # frames that I had to ask for, by their senders
         self.ring = self._make(ViewId(0, me), (me,))  # installed
         self.attempt: Attempt | None = None  # from its commit to its install
         self.received = False  # received_flg: an exchange of the ring's frames was finished ...
@@ -37,7 +40,7 @@ class Rings:
             id, self.me, members, self.limits, first_seq=options.first_seq, request_lag=options.lag,
             hold_safe=self.hold_safe, stamps=self.stamps, source=self.number,
         )  # fmt: skip
-        ring.room = self.room
+        ring.room, ring.repeated = self.room, self.repeated
         return ring
 
     def knows(self, id: ViewId) -> bool:

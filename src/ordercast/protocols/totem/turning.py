@@ -208,6 +208,8 @@ class Turning:
         if len(visit.token.rtr) > len(token.rtr):
             out.append(Note("request", {"frames": len(visit.token.rtr)}))
         out.append(Note("rotation", {"ns": self.watch.rotation(now)}))
+        if visit.token.room == 0 or self.watch.full is not None:
+            self.watch.reads(now, visit.token)
         if attempt is not None:
             return out + self._recovering(now, attempt, visit.token, last_aru)
         out += self.deliver()

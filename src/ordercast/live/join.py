@@ -10,6 +10,7 @@ from ordercast import config as configuration
 from ordercast.config import GroupConfig
 from ordercast.errors import UsageError
 from ordercast.live.group import Group
+from ordercast.toml_input import shown
 from ordercast.types import MemberId
 
 
@@ -35,16 +36,14 @@ def join(
     a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  Without a `state_dir`
     nothing is kept on disk.
     """
+    if type(me) is not int:
+        raise UsageError(f"join: me: {shown(me)}: expected the id of a member, a whole number")
     if config is not None:
         given = (group, members, protocol, port, mode, interface, options, timeout_ms, datagram_bytes, state_dir)
         if any(value is not None for value in given):
             raise UsageError("join: expected either config or the keywords that describe a group, not both")
-        if isinstance(config, GroupConfig):
-            checked = config
-        elif isinstance(config, Mapping):
-            checked = configuration.make(config, me)
-        else:
-            checked = configuration.load(config, me)
+        by_hand = isinstance(config, GroupConfig | Mapping)
+        checked = configuration.make(config, me) if by_hand else configuration.load(config, me)  # type: ignore[arg-type]
         return Group(checked, me, folder=checked.state_path(me))
     if group is None or members is None:
         raise UsageError("join: expected a group's name and its members, or config")

@@ -314,6 +314,16 @@ def test_process_groups() -> None:
     run(work())
 
 
+def test_nobody_is_primary_where_no_policy_says_so() -> None:
+    async def work() -> None:
+        (group,) = joined(1, "totem")
+        async with group:
+            assert group.view is not None and group.view.primary is None
+            assert group.status()["view"]["primary"] is None
+
+    run(work())
+
+
 def test_a_protocol_without_process_groups_says_so() -> None:
     async def work() -> None:
         (group,) = joined()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ordercast.errors import (
         Closed,
         ConfigError,
+        JoinTimeout,
         NotInView,
         NotPrimary,
         OrdercastError,
@@ -42,8 +43,8 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "RunError", "TooLarge",
-            "TraceError", "UsageError",
+            "Closed", "ConfigError", "JoinTimeout", "NotInView", "NotPrimary", "OrdercastError", "Overloaded",
+            "RunError", "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),
@@ -53,9 +54,9 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "MemberId", "Message", "MessageId",
-    "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt", "RunError", "Service", "TooLarge",
-    "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
+    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout", "MemberId",
+    "Message", "MessageId", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt", "RunError",
+    "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip
 
 

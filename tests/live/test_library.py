@@ -202,7 +202,7 @@ def test_a_reader_that_does_not_read_holds_the_senders_back(protocol: str) -> No
     """Memory stays bounded; when it reads again, everything comes, in order."""
 
     async def work() -> None:
-        first, second = joined(2, protocol)
+        first, second = joined(2, protocol, at_least=1)
         payload = bytes(50_000)
         async with first, second:
             await together(first, second)

@@ -16,6 +16,7 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
+from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
 from ordercast.live.node import Node
 from ordercast.live.sockets import NetAddresses
@@ -25,7 +26,7 @@ from ordercast.trace import record
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, Service
+from ordercast.types import Identity, MemberId, Peer, Service
 from ordercast.version import __version__
 
 CROWD = 8  # members on one machine that still find each other within a few tens of milliseconds
@@ -92,6 +93,7 @@ def make_node(
     on_events: Callable[[list[Event]], None],
     on_failure: Callable[[BaseException], None],
     *,
+    on_other_terms: Callable[[Other], None],
     folder: Path | None,
     trace: Trace | None = None,
 ) -> Node:
@@ -107,10 +109,12 @@ def make_node(
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
+        values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
+        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
         return Node(
             info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
-            frame_bytes=size, datagram_bytes=config.datagram_bytes,
+            frame_bytes=size, datagram_bytes=config.datagram_bytes, agreement=agreement,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

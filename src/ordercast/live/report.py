@@ -35,6 +35,7 @@ def last_row(node: Node) -> dict[str, Any]:
 def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
     """Plain words where words help."""
     identity, incoming, layers = node.identity, node.incoming, node.stack.status()
+    agreement = incoming.agreement
     return {
         "member": identity.me,
         "incarnation": identity.incarnation,
@@ -49,9 +50,14 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "sent": sum(net.sent["datagrams"] for net in node.nets.values()),
             "lost_here": sum(net.lost for net in node.nets.values()),
             "trains_lost": incoming.station.lost,
+            "before_terms": 0 if agreement is None else agreement.early,
         },
         "drops": dict(sorted(incoming.drops.items())),
-        "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
+        "other_terms": [] if agreement is None else agreement.status(now),
+        "waits": [
+            *([] if agreement is None else [f"terms: {words}" for words in agreement.words()]),
+            *(f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")),
+        ],
         "layers": layers,
     }
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordercast.config import GroupConfig
-    from ordercast.contract import GroupView
+    from ordercast.contract import Absent, GroupView
     from ordercast.errors import (
         Closed,
         ConfigError,
@@ -49,14 +49,14 @@ _HOME = {
         "ordercast.errors",
     ),
     "GroupConfig": "ordercast.config",
-    "GroupView": "ordercast.contract",
+    **dict.fromkeys(("Absent", "GroupView"), "ordercast.contract"),
     "__version__": "ordercast.version",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout", "MemberId",
-    "Message", "MessageId", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt", "RunError",
-    "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
+    "Absent", "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
+    "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt",
+    "RunError", "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip
 
 

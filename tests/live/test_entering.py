@@ -160,6 +160,29 @@ def test_what_is_delivered_before_entering_is_passed_over_and_holds_nobody_back(
     run(work())
 
 
+def test_a_view_that_cannot_change_tells_who_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    where = places(2) | {"protocol": "token_site", "timeout_ms": 60}
+
+    async def work() -> None:
+        first, second = (ordercast.join(me=k, **where) for k in (1, 2))
+        async with first:
+            await second.__aenter__()
+            await first.delivered(await first.send(b"both are here"))
+            assert second._node is not None
+            second._node.stop()  # as by kill -9
+            await first.send(b"never delivered")
+            async for event in first:
+                if isinstance(event, ordercast.Absent):
+                    break
+            assert event.members == (2,)
+            assert "link: members [2], which are silent: this view cannot change" in first.status()["waits"]
+        second._close(ordercast.Closed("killed"))
+
+    run(work())
+    said = f"member 1 of {where['group']}: nothing is heard of [2], and its view cannot change"
+    assert said in [record.getMessage() for record in caplog.records]
+
+
 @pytest.mark.parametrize("words", [{"at_least": 0}, {"at_least": 4}, {"at_least": "2"}, {"at_least": True},
                                    {"timeout": 0}, {"timeout": -1.0}, {"timeout": "5"}, {"timeout": float("nan")},
                                    {"timeout": float("inf")}])  # fmt: skip

@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Refuse, Room, ViewChange
+from ordercast.contract import Absent, Accepted, Delivered, Event, GroupView, Left, Refuse, Room, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
@@ -35,7 +35,7 @@ from ordercast.live.node import Node
 from ordercast.live.reading import BatchEvent, Reading
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView
+GroupEvent = Message | View | GroupView | Absent
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -310,6 +310,9 @@ class Group:
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
                 self._awaited.group_view(event)  # type: ignore[arg-type]
+            elif kind is Absent:
+                queue.append(event)  # type: ignore[arg-type]
+                self._entry.log_absent(event)  # type: ignore[arg-type]
             elif kind is Room:
                 self._wake_senders()
             elif kind is Left:

@@ -22,7 +22,7 @@ import msgspec
 
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import GroupView
+from ordercast.contract import Absent, GroupView
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, OrdercastError, Overloaded
 from ordercast.live import build, report, tuning
@@ -268,10 +268,12 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView | Absent) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
         return {"event": "view", **report.view(event)}
+    if isinstance(event, Absent):
+        return {"event": "absent", "members": list(event.members)}
     assert isinstance(event, GroupView)
     return {"event": "group_view", "group": short(event.group), "members": list(event.members)}
 

@@ -81,6 +81,15 @@ class GroupView(Event, frozen=True, gc=False):
     view: ViewId | None = None
 
 
+class Absent(Event, frozen=True, gc=False):
+    """Members of a view that cannot change which have been silent for long: nothing is ordered without them.
+
+    Said when that changes; nobody: all are back.
+    """
+
+    members: tuple[MemberId, ...]
+
+
 class Room(Event, frozen=True, gc=False):
     """Submitters that were refused may go on."""
 

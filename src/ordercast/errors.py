@@ -31,6 +31,10 @@ class TooLarge(OrdercastError, ValueError):
     """A message above the limit."""
 
 
+class JoinTimeout(OrdercastError, TimeoutError):
+    """The view that `join` waits for did not come in time; the text tells what is known."""
+
+
 class NotInView(OrdercastError):
     """Nothing can be sent before the first view."""
 

@@ -108,7 +108,7 @@ class View(Struct, frozen=True):
     components: tuple[tuple[ViewId | None, tuple[MemberId, ...]], ...] = ()
     previous: ViewId | None = None
     cause: Cause = Cause("start")
-    primary: bool = True
+    primary: bool | None = None  # whether this part of a split group may go on; None: no policy says
 
 
 class Frame(Struct, frozen=True, array_like=True, gc=False):

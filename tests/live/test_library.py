@@ -212,7 +212,7 @@ def test_a_reader_that_does_not_read_holds_the_senders_back(protocol: str) -> No
     """Memory stays bounded; when it reads again, everything comes, in order."""
 
     async def work() -> None:
-        first, second = joined(2, protocol)
+        first, second = joined(2, protocol, at_least=1)
         payload = bytes(50_000)
         async with first, second:
             await together(first, second)
@@ -320,6 +320,16 @@ def test_process_groups() -> None:
         views = [[members for kind, members in log if kind == "chat"] for log in logs]
         assert (1, 2) in views[0] and (1, 2) in views[1]
         assert views[0][-1] == views[1][-1] == (2,)
+
+    run(work())
+
+
+def test_nobody_is_primary_where_no_policy_says_so() -> None:
+    async def work() -> None:
+        (group,) = joined(1, "totem")
+        async with group:
+            assert group.view is not None and group.view.primary is None
+            assert group.status()["view"]["primary"] is None
 
     run(work())
 

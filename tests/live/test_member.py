@@ -188,13 +188,21 @@ def test_what_cannot_be_used_is_told_in_one_sentence(
 
 
 THREE_TERMINALS = """
-import subprocess, sys, time
-ps = [subprocess.Popen([sys.executable, sys.argv[1], k], stdout=subprocess.PIPE, text=True) for k in sys.argv[2:]]
+import signal, subprocess, sys
+words = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+ps = [subprocess.Popen([sys.executable, sys.argv[1], k], **words) for k in sys.argv[2:]]
 logs = [[p.stdout.readline() for _ in range(1 + 2 * len(ps))] for p in ps]
-for p in ps:
-    p.terminate()
-    p.wait()
 print(logs[0] == logs[1] == logs[2], *map(str.strip, logs[0]), sep="\\n")
+first, second, third = ps
+third.kill()
+for p in (first, second):
+    print(p.stdout.readline(), p.stdout.readline(), sep="", end="")
+second.send_signal(signal.SIGINT)
+print(second.communicate()[0] == "", second.returncode)
+print(first.stdout.readline(), first.stdout.readline(), sep="", end="")
+first.send_signal(signal.SIGINT)
+print(first.communicate()[0] == "", first.returncode)
+third.communicate()
 """
 
 
@@ -213,6 +221,9 @@ def test_the_example_of_the_readme_in_three_terminals(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     same, view, *messages = done.stdout.splitlines()
-    assert same == "True" and view == "view of (1, 2, 3)"
+    assert same == "True" and view == "REGULAR view of (1, 2, 3)" and "Traceback" not in done.stderr
+    messages, after = messages[:6], messages[6:]
+    two, one = ([f"{kind} view of {of}" for kind in ("TRANSITIONAL", "REGULAR")] for of in ("(1, 2)", "(1,)"))
+    assert after == [*two, *two, "True 0", *one, "True 0"], "one was killed, then Ctrl-C twice"
     words = [f"{text} from {k}" for k in (1, 2, 3) for text in ("hello", "and good-bye")]
     assert sorted(messages) == sorted(words)

@@ -33,6 +33,13 @@ class Admission:
         self.check(peer)
         return peer
 
+    def outsider(self, datagram: memoryview, why: WireError) -> Peer | None:
+        """Who sent what was refused because its sender is no member of this group, which its own terms may explain."""
+        if why.reason != "sender":
+            return None
+        head = header.unpack(datagram, self.group)
+        return Peer(head.sender, head.incarnation)
+
     def check(self, peer: Peer) -> None:
         """Raise WireError for one that is not admitted."""
         sender, incarnation = peer.id, peer.incarnation

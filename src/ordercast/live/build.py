@@ -16,6 +16,7 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
+from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
 from ordercast.live.node import Node
 from ordercast.live.sockets import NetAddresses
@@ -26,7 +27,7 @@ from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, Service
+from ordercast.types import Identity, MemberId, Peer, Service
 from ordercast.version import __version__
 
 PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
@@ -94,6 +95,7 @@ def make_node(
     on_events: Callable[[list[Event]], None],
     on_failure: Callable[[BaseException], None],
     *,
+    on_other_terms: Callable[[Other], None],
     folder: Path | None,
     trace: Trace | None = None,
 ) -> Node:
@@ -109,10 +111,13 @@ def make_node(
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
+        values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
+        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
         return Node(
             info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
+            agreement=agreement,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

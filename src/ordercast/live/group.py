@@ -15,7 +15,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,17 +23,19 @@ from typing import Any
 from msgspec import Struct
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Refuse, Room, ViewChange
+from ordercast.contract import Absent, Accepted, Delivered, Event, GroupView, Left, Refuse, Room, ViewChange
+from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.live import build
 from ordercast.live.awaited import Awaited
 from ordercast.live.calls import refusal, service_of, to_bytes
+from ordercast.live.entry import Entry
 from ordercast.live.node import Node
 from ordercast.live.reading import BatchEvent, Reading
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView
+GroupEvent = Message | View | GroupView | Absent
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -56,15 +58,24 @@ class Group:
     """A member of a group.  Use it as ``async with ordercast.join(...) as group``."""
 
     def __init__(
-        self, config: GroupConfig, me: MemberId, *, folder: Path | None = None, trace: build.Trace | None = None
+        self,
+        config: GroupConfig,
+        me: MemberId,
+        *,
+        folder: Path | None = None,
+        trace: build.Trace | None = None,
+        at_least: int = 1,
+        timeout: float | None = None,
+        on_other_terms: Callable[[Other], None] = lambda other: None,
     ) -> None:
         self.config, self.me = config, me
+        self._entry = Entry(config, me, at_least, timeout)
+        self._on_other_terms = on_other_terms
         self._folder, self._trace = folder, trace
         self._node: Node | None = None
         self._reading = Reading()
         self._room: deque[asyncio.Future[None]] = deque()  # senders wait for room
         self._awaited = Awaited(me)
-        self._in_view: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None  # done when Left came
         self._end: BaseException | None = None  # why nothing more can be sent
         self._over = False  # nothing more will come up
@@ -73,7 +84,7 @@ class Group:
     # --------------------------------------------------------------------------------------------- joining, leaving
 
     async def __aenter__(self) -> Group:
-        """Start, and wait for the first view."""
+        """Start, and wait for a view of enough members."""
         self.start()
         await self.in_view()
         return self
@@ -86,10 +97,11 @@ class Group:
             )
         loop = asyncio.get_running_loop()
         self._thread, self._forks = threading.get_ident(), _forks[0]
-        self._in_view, self._gone = loop.create_future(), loop.create_future()
+        self._gone = loop.create_future()
         self._node = build.make_node(
-            self.config, self.me, self._take, self._failed, folder=self._folder, trace=self._trace
-        )
+            self.config, self.me, self._take, self._failed,
+            on_other_terms=self._entry.logged(self._on_other_terms), folder=self._folder, trace=self._trace,
+        )  # fmt: skip
         try:
             self._node.start()
         except BaseException:
@@ -97,11 +109,11 @@ class Group:
             raise
 
     async def in_view(self) -> None:
-        """Wait for the first view; a protocol without views needs none."""
-        assert self._node is not None and self._in_view is not None
+        """Wait for the first view of enough members; a protocol without views needs none."""
+        assert self._node is not None
         try:
-            if self._node.info.views and self.view is None:
-                await asyncio.shield(self._in_view)
+            if self._node.info.views:
+                await self._entry.wait(self._node)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
@@ -156,9 +168,9 @@ class Group:
         """The node stopped: a fault of ours or of the machine."""
         self._end = RunError(f"member {self.me} of {self.config.group} stopped: {type(why).__name__}: {why}")
         self._end.__cause__ = why
-        for future in (self._in_view, self._gone):
-            if future is not None and not future.done():
-                future.set_result(None)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        self._entry.wake()
         self._close(self._end)
 
     # ------------------------------------------------------------------------------------------------------ sending
@@ -284,6 +296,8 @@ class Group:
     def _take(self, events: list[Event]) -> None:
         """What went up in one cycle of the node."""
         queue, me = self._reading.queue, self.me
+        if not self._entry.done and self._node is not None and self._node.info.views:
+            events = self._entry.sift(events, self._node.consumed)
         for event in events:
             kind = type(event)
             if kind is Delivered:
@@ -293,11 +307,12 @@ class Group:
                     self._awaited.delivered(batch.counter + batch.count - 1)
             elif kind is ViewChange:
                 queue.append(event.view)  # type: ignore[attr-defined]
-                if self._in_view is not None and not self._in_view.done():
-                    self._in_view.set_result(None)
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
                 self._awaited.group_view(event)  # type: ignore[arg-type]
+            elif kind is Absent:
+                queue.append(event)  # type: ignore[arg-type]
+                self._entry.log_absent(event)  # type: ignore[arg-type]
             elif kind is Room:
                 self._wake_senders()
             elif kind is Left:
@@ -372,4 +387,7 @@ class Group:
         """What this member does, and in plain words what it waits for."""
         self._check_here("status")
         assert self._node is not None
-        return self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
+        status = self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
+        if self._node.info.views and not self._entry.done:
+            status["waits"].insert(0, f"join: a view of at least {self._entry.at_least} members")
+        return status

@@ -22,7 +22,8 @@ import msgspec
 
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import GroupView
+from ordercast.contract import Absent, GroupView
+from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, OrdercastError, Overloaded
 from ordercast.live import build, report, tuning
 from ordercast.live.alarm import Alarm
@@ -72,7 +73,7 @@ class Process:
             workload={} if work is None else work.whole,
             expected=matches if work is not None else None,
         )
-        self.group = Group(config, me, folder=folder, trace=trace)
+        self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
         self.control = Control(folder, self.group.status)
         self.stop = asyncio.Event()
         self.code = 0
@@ -269,12 +270,20 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView, at: str) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView | Absent, at: str) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
         return {"event": "view", "time": at, **report.view(event)}
+    if isinstance(event, Absent):
+        return {"event": "absent", "time": at, "members": list(event.members)}
     assert isinstance(event, GroupView)
     return {"event": "group_view", "time": at, "group": short(event.group), "members": list(event.members)}
+
+
+def say_other_terms(other: Other) -> None:
+    """Before or between views: whom this member does not let in, and why."""
+    for d in other.differences:
+        say(event="other_terms", member=other.member, term=short(d.term), here=short(d.here), there=short(d.there))
 
 
 def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:

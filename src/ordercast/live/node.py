@@ -33,6 +33,7 @@ from ordercast.contract import (
 )
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
+from ordercast.drivers.terms import Agreement, Terms
 from ordercast.errors import WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live import report
@@ -74,6 +75,7 @@ class Node:
         frame_bytes: int = 1_400,
         datagram_bytes: int = DATAGRAM_BYTES_MAX,
         patience_ns: Nanoseconds = PATIENCE_NS,
+        agreement: Agreement | None = None,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
@@ -87,7 +89,9 @@ class Node:
         self.running = False
         self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
         admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
-        self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
+        self.incoming = Incoming(
+            self.codec, admission, trains, _clock, self._receive, self._dropped, agreement, self._say_terms
+        )
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
         self.timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
@@ -134,6 +138,9 @@ class Node:
             if self.recorder is not None:
                 self.recorder.event(self.started_ns, self.started_ns, Kind.DROP, reason="disk", what=name)
         self.past.start(self._loop)
+        if self.incoming.agreement is not None:
+            for number in self.nets:
+                self._say_terms(number, ALL, self.incoming.agreement.first())
         self._input(record.Started, self.stack.start, self.identity, dict(store.stored))
         self._tell_room()
         self._hand_over()
@@ -283,6 +290,15 @@ class Node:
         self, now: Nanoseconds, net: NetId, peer: Peer, drops: int, body: Bytes, actions: list[Action] | None
     ) -> None:
         self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
+
+    def _say_terms(self, number: NetId, to: MemberId, terms: Terms) -> None:
+        """To one member; to all, at the start and where nobody knows the address of one that is no member here."""
+        net = self.nets[number]
+        if to in net.plan.addresses:
+            self._outgoing.to_one(net, to, terms)
+        elif to == ALL or net.plan.group is not None:
+            self._outgoing.to_all(net, terms)
+            self._outgoing.flush()
 
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""

@@ -53,6 +53,7 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
     station.sweep(now)
     rates = node.past.rates()
     in_view = node.view is not None and all(layer.get("in_view", True) for layer in layers.values())
+    agreement = incoming.agreement
     return {
         "member": identity.me,
         "incarnation": identity.incarnation,
@@ -78,8 +79,10 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "unsent": sum(net.sent["full"] for net in node.nets.values()),
             "trains": station.arrived,
             "trains_lost": station.lost,
+            "before_terms": 0 if agreement is None else agreement.early,
         },
         "drops": dict(sorted(incoming.drops.items())),
+        "other_terms": [] if agreement is None else agreement.status(now),
         "waits": _waits(node, layers),
         "advice": advice(station),
         "layers": layers,
@@ -113,7 +116,10 @@ def _peers(node: Node, layers: dict[str, Any], rates: dict[str, float]) -> list[
 
 def _waits(node: Node, layers: dict[str, Any]) -> list[str]:
     """What it waits for, and since when: first what only its driver knows, the disk and the application."""
+    agreement = node.incoming.agreement
     said: list[tuple[str, Nanoseconds | None]] = []
+    if agreement is not None:
+        said += [(f"terms: {words}", None) for words in agreement.words()]
     if node.disk_fault is not None:
         since, why = node.disk_fault
         said.append((f"disk: {node.storage.dir}, which cannot be written: {why}", since))

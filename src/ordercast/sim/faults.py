@@ -250,7 +250,7 @@ class Storm(MemberFault, frozen=True, kw_only=True, tag="storm"):
 
 class OtherTimeout(MemberFault, frozen=True, kw_only=True, tag="other_timeout"):
     """The process is started again with `times` the timeout of the others, a mistake in its configuration; when the
-    fault ends, once more with the right one."""
+    fault ends, once more with the right one.  In a scenario with this fault members tell each other their terms."""
 
     family = "crash"
     times: Times = 2.0

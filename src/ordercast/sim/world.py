@@ -156,6 +156,9 @@ class World:
         """The last row of a member that is up at the end; its status."""
         assert host.stack is not None
         status = host.stack.status()
+        agreement = host.incoming.agreement if host.incoming is not None else None
+        if agreement is not None and agreement.others:
+            status["terms"] = {"waits": "; ".join(agreement.words())}
         waits = {layer: said["waits"] for layer, said in status.items() if said.get("waits")}
         traffic = {"transmitted": host.transmitted}
         if host.transmitted_bytes:

@@ -233,8 +233,8 @@ class Recorder:
             detail["components"] = [
                 [None if old is None else [old.seq, old.rep], list(members)] for old, members in view.components
             ]
-        if not view.primary:
-            detail["primary"] = False
+        if view.primary is not None:
+            detail["primary"] = view.primary
         self.index += 1
         self._append(
             Row(

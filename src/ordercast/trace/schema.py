@@ -8,7 +8,7 @@ What a row says beyond its columns' names:
   write them about itself, too; then both are null);
 - start: detail `wall_ns` is the wall clock at `time_ns`, the one place where a life tells both;
 - view: a transitional view has the id of the regular view that follows it, `previous` is the one it closes; detail has
-  `cause` (words), `reason`, `components` ([[old view or null, members], ...]), `primary` (false when it is not);
+  `cause` (words), `reason`, `components` ([[old view or null, members], ...]), `primary` (where a policy says);
 - stable: `members` is who stays up and connected from this time on, detail has `delay_ns`, the bound on one hop;
 - end: detail has `queues`, sizes by name; refuse: detail has `why`; note: detail has `name` and its fields;
 - originate, deliver: detail `altered` is the counter of the first message that is not what its sender submitted;

@@ -3,7 +3,7 @@
 Paper: the Transis layer of "Total ordering of messages in broadcast domains" (ToTo), made exact for lossy datagrams.
 Provides: reliable, FIFO, causal multicast; own messages come back; nothing is delivered twice.  Needs: datagrams.
 The view is the configured member list, delivered as (1, smallest id) at start; it survives loss, duplication,
-reordering and pauses, but no crash and no permanent cut.
+reordering and pauses, but no crash and no permanent cut: of a member that is silent for long it says Absent.
 
 Differs from the paper:
   D1  Vectors instead of direct acknowledgements (reception.py).
@@ -19,6 +19,7 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
+    Absent,
     Action,
     Body,
     CancelTimer,
@@ -47,6 +48,7 @@ from ordercast.transis.stability import Stability
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, View, ViewId, ViewKind
 
 RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
+SILENT_BEATS = 20  # own heartbeats, T/5 apart, without a word of a member until it counts as absent
 WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
 
 
@@ -81,6 +83,8 @@ class Link(Layer):
         self.nack_at: Nanoseconds | None = None
         self.status_at: Nanoseconds | None = None
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
+        self.silent = [0] * self.n  # own heartbeats since each was last heard; an own pause is one of them
+        self.absent: tuple[MemberId, ...] = ()
         self.leaving = self.left = False
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
@@ -145,6 +149,7 @@ class Link(Layer):
             if why:
                 return [Note("drop", {"reason": why, "member": source.id})]
         rank = self.rank_of[source.id]
+        self.silent[rank] = 0
         kind = type(packet)
         if kind is Data:
             return self._data(now, rank, rank, packet)  # type: ignore[arg-type]
@@ -306,13 +311,23 @@ class Link(Layer):
             out = self._report() if self.reported else []
         else:
             assert name == "heartbeat"
-            out = [*self._report(), SetTimer("heartbeat", now + self.heartbeat_ns)]
+            out = [*self._report(), *self._listen(), SetTimer("heartbeat", now + self.heartbeat_ns)]
         if self.dirty and (name == "heartbeat" or self.shut):
             self._advance()
             out += self._window()
         if self.leaving:
             out += self._drain_out(now)
         return out
+
+    def _listen(self) -> list[Action]:
+        """Tell the application who is silent for long, and when that changes."""
+        self.silent = [beats + 1 for beats in self.silent]
+        self.silent[self.rank] = 0
+        absent = tuple(member for member, beats in zip(self.members, self.silent, strict=True) if beats > SILENT_BEATS)
+        if absent == self.absent:
+            return []
+        self.absent = absent
+        return [Note("absent", {"members": list(absent)}), Up(Absent(absent))]
 
     # ----------------------------------------------------------------------------------------------------- leaving
 
@@ -335,7 +350,9 @@ class Link(Layer):
         gaps = self.repair.gaps
         lagging = [m for r, m in enumerate(self.members) if self.stability.acked(r) < self.reception.have]
         waits, since = "", None
-        if self.full:
+        if self.absent:
+            waits = f"members {list(self.absent)}, which are silent: this view cannot change"
+        elif self.full:
             rank, since = min(self.full.items(), key=lambda item: item[1])
             waits = f"the application of member {self.members[rank]}, which does not read what it was delivered"
         elif gaps:

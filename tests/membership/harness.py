@@ -283,7 +283,7 @@ class World:
         for q, owner in self.owners.items():
             m = owner.m
             if m.state is State.OPERATIONAL and q not in self.paused and not m.standing.young:
-                chosen = m.chooser(m.standing.taught(m.sight.table.rows))
+                chosen = m.chooser(self.now, m.standing.taught(m.sight.table.rows))
                 assert chosen == m.members or "m.poll" in m.step.deadlines.due, f"M8 at {q}: {chosen} != {m.members}"
             assert m.number.stored >= m.number.used or not m.frozen
 

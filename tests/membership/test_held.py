@@ -43,7 +43,7 @@ def member(direct=False):
     m.sight = Sight(Identity(1, 1, (1, 2)), T, 60 * T, m.step.say, m.ballot.forget)
     m.voice = Voice(m.step, m.standing, m.sight, m.number, m.ballot, 0, 1400)
     m.patience = Patience(m.step, m.sight, direct)
-    m.stay = Stay(m.step, m.standing, m.sight, m.voice, Chooser(1, direct), m.patience, direct)
+    m.stay = Stay(m.step, m.standing, m.sight, m.voice, Chooser(1, direct, m.step.times.gap), m.patience, direct)
     m.sight.start(0)
     m.sight.hear(0, Peer(2, 1))
     m.standing.state = State.RECOVERY

@@ -39,12 +39,12 @@ def members_one_way_hearing(setup: Setup) -> Stack:
     class OneWay(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
             both = {
                 q: replace(row, hears=row.hears | {p for p, r in rows.items() if q in r.hears}) if row.hears else row
                 for q, row in rows.items()
             }
-            return super().__call__(both)
+            return super().__call__(now, both)
 
     return totem(setup, chooser=OneWay)
 
@@ -65,9 +65,9 @@ def members_work_is_no_evidence(setup: Setup) -> Stack:
     class Direct(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
             self.direct = True
-            return super().__call__(rows)
+            return super().__call__(now, rows)
 
     return totem(setup, chooser=Direct)
 
@@ -79,8 +79,8 @@ def members_no_preference(setup: Setup) -> Stack:
     class Fickle(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
-            return super().__call__({q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
+            return super().__call__(now, {q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
 
     return totem(setup, chooser=Fickle)
 

@@ -68,7 +68,7 @@ class Membership:
         self.ballot = ballot = Ballot(self.me)
         self.sight = sight = Sight(identity, timeout_ns, probation_max_ns, step.say, ballot.forget)
         self.number = number = RingNumber()
-        self.chooser = chooser = Chooser(self.me, direct)
+        self.chooser = chooser = Chooser(self.me, direct, self.times.gap)
         self.patience = patience = Patience(step, sight, direct)
         self.handover = handover = Handover(step.deadlines, net, self.times.repeat)
         self.voice = voice = Voice(step, standing, sight, number, ballot, net, packet_bytes)

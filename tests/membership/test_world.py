@@ -100,3 +100,40 @@ def test_status_says_what_it_waits_for():
     ]
     world.leave(2)
     assert world.owners[2].m.status()["waits"] == "for nothing: it left"
+
+
+def test_a_probation_is_named_with_its_reason_and_the_time_left():
+    """A link that flaps is shut out: its ends say so, for how long, and why."""
+    world = World(3, 40)
+    world.start()
+    world.run_t(4)
+    for _ in range(4):
+        world.drop = lambda a, b, packet, unicast: {a, b} == {1, 2}
+        world.run_t(3)
+        world.drop = lambda a, b, packet, unicast: False
+        world.run_t(3)
+    struck = [q for q in (1, 2) if world.owners[q].m.status()["probation"]]
+    assert struck
+    for q in struck:
+        m, other = world.owners[q].m, 3 - q
+        on = m.status()["probation"][other]
+        assert on["why"] == "silence" and 0 < on["left_ns"] <= m.sight.evidence.probation_ns(other)
+        assert m.apart().startswith(f"the probation of member {other}, another ")
+        assert "(its link failed: silence)" in m.apart()
+    notes = [note.fields for _, _, note in world.notes if note.name == "probation" and "why" in note.fields]
+    assert notes and all(note["ns"] > 0 and note["why"] for note in notes)
+    left = [world.owners[q].m.status()["probation"][3 - q]["left_ns"] for q in struck]
+    world.run_t(1)
+    assert [world.owners[q].m.status()["probation"][3 - q]["left_ns"] for q in struck] < left
+    world.run_t(80)
+    assert world.partition() == {(1, 2, 3)} and not any(owner.m.apart() for owner in world.owners.values())
+
+
+def test_who_does_not_hear_me_is_named():
+    world = World(3, 40)
+    world.start()
+    world.run_t(4)
+    world.drop = lambda a, b, packet, unicast: (a, b) == (1, 2)
+    world.run_t(20)
+    assert world.partition() in ({(1, 3), (2,)}, {(2, 3), (1,)})
+    assert world.owners[1].m.apart() == "member 2, heard here, to hear this one, or to end its probation"

@@ -396,8 +396,8 @@ def members_number_not_raised(setup: Setup) -> Stack:
 def members_left_out_not_taken_back(setup: Setup) -> Stack:
     class Closed(Stay):
         def consider(self, now: Nanoseconds) -> None:
-            chosen = self._chooser(self._standing.taught(self._sight.table.rows))
-            if not set(chosen) > set(self._standing.installed.members):
+            chosen = self._chooser(now, self._standing.taught(self._sight.table.rows))
+            if not set(chosen or ()) > set(self._standing.installed.members):
                 super().consider(now)
 
     return totem(setup, stay=Closed)

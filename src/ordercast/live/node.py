@@ -9,6 +9,7 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 import socket
 import time
@@ -23,6 +24,7 @@ from ordercast.contract import (
     CancelTimer,
     Delivered,
     Event,
+    Note,
     Packet,
     Refuse,
     SetTimer,
@@ -53,6 +55,7 @@ REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 
 Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
+_logger = logging.getLogger("ordercast")
 
 
 class Node:
@@ -323,7 +326,14 @@ class Node:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
+            elif kind is Note and action.name in report.TOLD:  # type: ignore[attr-defined]
+                self._tell(action)  # type: ignore[arg-type]
         outgoing.flush()
+
+    def _tell(self, note: Note) -> None:
+        words = report.told(note)
+        if words:
+            _logger.warning("ordercast: member %d: %s", self.identity.me, words)
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
         timers, alarm = self.timers, self._alarm

@@ -6,11 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from ordercast.contract import Note
 from ordercast.trace.schema import DatagramCounts
 from ordercast.types import Nanoseconds, View
 
 if TYPE_CHECKING:
     from ordercast.live.node import Node
+
+
+TOLD = frozenset(("probation",))
+
+
+def told(note: Note) -> str:
+    """What of a core's notes belongs into the log of whoever runs the member; "" for most."""
+    fields = note.fields
+    if note.name == "probation" and "why" in fields:
+        return (
+            f"member {fields['member']} is kept out for {fields['ns'] / 1e9:.3g} s: its link failed ({fields['why']})"
+        )
+    return ""
 
 
 def last_row(node: Node) -> dict[str, Any]:

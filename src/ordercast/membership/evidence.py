@@ -2,7 +2,8 @@
 
 A *run* is an unbroken time of hearing q; a gap above T_hear ends it.  q is in `hears` while its last packet is younger
 than T_hear and its run is at least as long as its probation.  Each *strike* (a broken run, a token that did not arrive,
-a stuck mark, a refused agreement) beyond the second multiplies the probation by four; calm forgives one at a time.
+a stuck mark, a refused agreement) beyond the second multiplies the probation by four; calm forgives one at a time.  Who
+is out of `hears` is not struck beyond the fourth: more than 16 T takes a link that failed again after it was believed.
 
 Only the transmitter of a packet is heard, never the originator of a message that another one repeats.
 """
@@ -18,12 +19,25 @@ SECOND: Nanoseconds = 1_000_000_000
 PROBATION_MAX_NS: Nanoseconds = 60 * SECOND  # also the calm that forgives one strike
 FREE_STRIKES = 2
 STRIKES_MAX = 12
+STRIKES_OUT_MAX = 4  # while out of `hears`
 
 
 class Link:
     """What this member knows of its link from one other, of that one's newest incarnation."""
 
-    __slots__ = ("again", "calm", "heard", "hears", "incarnation", "known", "since", "spared", "spares", "strikes")
+    __slots__ = (
+        "again",
+        "calm",
+        "heard",
+        "hears",
+        "incarnation",
+        "known",
+        "since",
+        "spared",
+        "spares",
+        "strikes",
+        "why",
+    )
 
     def __init__(self, incarnation: Incarnation, now: Nanoseconds) -> None:
         self.incarnation = incarnation
@@ -32,6 +46,7 @@ class Link:
         self.since: Nanoseconds = now  # start of the present run, or the last strike
         self.again: Nanoseconds | None = None  # when a packet last ended a silence; a strike does not move it
         self.strikes = 0
+        self.why = ""  # reason of the last one
         self.calm: Nanoseconds = now  # since when the present number of strikes could have fallen
         self.hears = False  # as of the last recomputation: in the own row
         self.spares = 0  # own pauses since its last packet
@@ -41,12 +56,13 @@ class Link:
 class Evidence:
     """All links of one member.  `hear_ns` is T_hear in force; the caller keeps it equal to T_loss."""
 
-    __slots__ = ("cap_ns", "hear_ns", "links", "timeout_ns")
+    __slots__ = ("at", "cap_ns", "hear_ns", "links", "timeout_ns")
 
     def __init__(self, timeout_ns: Nanoseconds, cap_ns: Nanoseconds = PROBATION_MAX_NS) -> None:
         self.timeout_ns = timeout_ns
         self.hear_ns = timeout_ns
         self.cap_ns = cap_ns
+        self.at: Nanoseconds = 0  # of the last recomputation
         self.links: dict[MemberId, Link] = {}
 
     # ------------------------------------------------------------------------------------------------- what was seen
@@ -99,17 +115,29 @@ class Evidence:
         link = self.links.get(q)
         return link is not None and link.strikes > FREE_STRIKES and now - link.since < self.probation_ns(q)
 
-    def strike(self, now: Nanoseconds, q: MemberId) -> None:
+    def left_ns(self, q: MemberId) -> Nanoseconds:
+        """How much of q's probation was left at the last recomputation, if q is heard from there on."""
+        link, whole = self.links[q], self.probation_ns(q)
+        if not whole or link.hears:
+            return 0
+        broken = link.heard is None or self.at - link.heard > self.hear_ns  # then the run begins with its next packet
+        return whole if broken else max(0, link.since + whole - self.at)
+
+    def strike(self, now: Nanoseconds, q: MemberId, why: str) -> None:
         """Count a break of the link.  One that puts q on probation takes it out of `hears` at once."""
         link = self.links[q]
         self._forgive(now, link)
-        link.strikes = min(STRIKES_MAX, link.strikes + 1)
+        self._strike(now, link, why, STRIKES_MAX if link.hears else STRIKES_OUT_MAX)
+
+    def _strike(self, now: Nanoseconds, link: Link, why: str, most: int) -> None:
+        link.strikes, link.why = max(link.strikes, min(most, link.strikes + 1)), why
         link.since = link.calm = now
         if link.strikes > FREE_STRIKES:
             link.hears = False
 
     def recompute(self, now: Nanoseconds, gone: Container[MemberId] = ()) -> list[MemberId]:
         """Bring `hears` up to date; the members that dropped out, each struck.  Of the `gone` nothing else is due."""
+        self.at = now
         return [q for q, link in self.links.items() if self._recompute(now, q, link, q in gone)]
 
     def hears(self) -> frozenset[MemberId]:
@@ -133,7 +161,7 @@ class Evidence:
             and (link.strikes <= FREE_STRIKES or now - link.since >= self.probation_ns(q))
         )
         if before and not link.hears and not gone:
-            self.strike(now, q)
+            self._strike(now, link, "silence", STRIKES_MAX)
             return True
         if link.hears and not before:
             link.calm = max(link.calm, now)

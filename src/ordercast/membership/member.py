@@ -112,6 +112,10 @@ class Membership:
         """State, view, T_loss, who hears whom, strikes and probations, refused members, and what it waits for."""
         return report.status(self)
 
+    def apart(self) -> str:
+        """In words: who is kept out by a probation here, or keeps this member out."""
+        return report.apart(self)
+
     # -------------------------------------------------------------------------------------------- inputs of the driver
 
     def _end(self, now: Nanoseconds) -> list[Action]:

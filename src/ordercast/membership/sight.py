@@ -7,6 +7,7 @@ does it prove, which rows does it bring.  Out of it comes the own row; what is t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ordercast.contract import Action, Note
 from ordercast.membership.choose import Row
@@ -87,8 +88,8 @@ class Sight:
         self._say(Note("other_timeout", {"member": peer.id, "timeout_ns": timeout_ns}))
 
     def strike(self, now: Nanoseconds, q: MemberId, why: str) -> None:
-        self.evidence.strike(now, q)
-        self._note_strike(q, why)
+        self.evidence.strike(now, q, why)
+        self._note_strike(now, q)
 
     def hears(self, q: MemberId) -> bool:
         link = self.evidence.links.get(q)
@@ -108,7 +109,7 @@ class Sight:
         self.evidence.hear_ns = self.tuning.loss_ns
         gone = {q for q, row in self.table.rows.items() if not row.hears}
         for q in self.evidence.recompute(now, gone):
-            self._note_strike(q, "silence")
+            self._note_strike(now, q)
         hears = NOBODY if ill else self.evidence.hears() | {self.me}
         return self.table.write(now, view, working, hears)
 
@@ -146,11 +147,12 @@ class Sight:
     def _note_loss(self) -> None:
         self._say(Note("t_loss", {"ns": self.tuning.loss_ns}))
 
-    def _note_strike(self, q: MemberId, why: str) -> None:
-        self._say(Note("strike", {"member": q, "strikes": self.evidence.links[q].strikes, "why": why}))
+    def _note_strike(self, now: Nanoseconds, q: MemberId) -> None:
+        link = self.evidence.links[q]
+        self._say(Note("strike", {"member": q, "strikes": link.strikes, "why": link.why}))
         if self.evidence.probation_ns(q):
-            self._note_probation(q)
+            self._note_probation(q, why=link.why, ns=link.since + self.evidence.probation_ns(q) - now)
 
-    def _note_probation(self, q: MemberId) -> None:
+    def _note_probation(self, q: MemberId, **more: Any) -> None:
         until = self.evidence.links[q].since + self.evidence.probation_ns(q)
-        self._say(Note("probation", {"member": q, "until": until}))
+        self._say(Note("probation", {"member": q, "until": until, **more}))

@@ -188,7 +188,8 @@ class RingLayer(Layer):
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
             "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
-            "membership": self.membership.status(), "waits": self._words(),
+            "membership": self.membership.status(),
+            "waits": "; ".join(filter(None, (self._words(), self.membership.apart()))),
             "queues": {
                 "outbox": self.sender.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable
 
 from ordercast.contract import ALL, CancelTimer, Note, Packet, SetTimer, Store, Transmit
@@ -87,6 +88,7 @@ class Owner:
     def receive(self, now: int, peer: Peer, packet: Packet) -> list:
         actions = self.m.heard(now, peer)
         if actions is None:
+            self.world.refused[self.me] += 1
             return []
         out = self.carry(now, actions)
         if not isinstance(packet, Token):
@@ -144,6 +146,7 @@ class World:
         self.committed: dict[ViewId, tuple[int, ...]] = {}
         self.notes: list[tuple[int, int, Note]] = []
         self.incarnation = 0
+        self.refused: Counter[int] = Counter()
 
     # ---------------------------------------------------------------------------------------------------- the clock
 

@@ -171,6 +171,24 @@ def test_a_new_life_starts_clean_and_an_old_one_is_stale():
     assert not evidence.learn(11, Q, 5)
 
 
+def test_a_life_that_was_agreed_on_stays_and_one_that_fell_silent_before_is_forgotten():
+    evidence = Evidence(T)
+    evidence.learn(0, Q, 5)
+    evidence.agreed(Q, 5)
+    heard_at(evidence, 0)
+    for _ in range(3):
+        evidence.strike(1, Q, "silence")
+    assert evidence.counts(2, Q, 9) and evidence.learn(2, Q, 9), "a newer one counts at once"
+    assert not evidence.counts(2 + T, Q, 5), "and the one before does not, for T_hear"
+    assert evidence.counts(3 + T, Q, 5)
+    evidence.turn_back(3 + T, Q, 5)
+    assert evidence.links[Q].incarnation == 5 and evidence.links[Q].strikes == 3 and evidence.links[Q].agreed
+    assert evidence.stale(Q, 9) and not evidence.stale(Q, 8), "rows of the forgotten life teach nobody"
+    assert evidence.counts(4 + T, Q, 9) and evidence.learn(4 + T, Q, 9), "a packet of its own does"
+    evidence.agreed(Q, 9)
+    assert not evidence.counts(100 * T, Q, 5), "it was on a commit token: the one before is over"
+
+
 def test_own_pause_refreshes_whom_we_heard_and_nobody_else():
     evidence = Evidence(T)
     evidence.learn(0, Q, 1)

@@ -44,7 +44,7 @@ def member(direct=False):
     m.voice = Voice(m.step, m.standing, m.sight, m.number, m.ballot, 0, 1400)
     m.patience = Patience(m.step, m.sight, direct)
     m.stay = Stay(m.step, m.standing, m.sight, m.voice, Chooser(1, direct, m.step.times.gap), m.patience, direct)
-    m.sight.start(0)
+    m.sight.start(0, 0)
     m.sight.hear(0, Peer(2, 1))
     m.standing.state = State.RECOVERY
     m.standing.form(VIEW, (1, 2))

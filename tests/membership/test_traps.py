@@ -384,7 +384,7 @@ def own_pause_noticed_at_timers_only(patch):
 
 
 def the_dead_count_as_life(patch):
-    patch.setattr(Evidence, "stale", lambda self, q, incarnation: False)
+    patch.setattr(Evidence, "counts", lambda self, now, q, incarnation: True)
 
 
 def no_numbers_in_reserve(patch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -121,8 +121,8 @@ def members_earlier_life_counts(setup: Setup) -> Stack:
     class AnyLife(Evidence):
         __slots__ = ()
 
-        def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
-            return False
+        def counts(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+            return True
 
     return totem(setup, evidence=AnyLife)
 
@@ -156,8 +156,8 @@ def members_clone_admitted(setup: Setup) -> Stack:
     class Twin(Sight):
         __slots__ = ()
 
-        def admit(self, peer: Peer) -> bool:
-            return peer.id == self.me or super().admit(peer)
+        def admit(self, now: Nanoseconds, peer: Peer) -> bool:
+            return peer.id == self.me or super().admit(now, peer)
 
     return totem(setup, sight=Twin)
 
@@ -375,8 +375,8 @@ def members_ring_numbers_wrap(setup: Setup) -> Stack:
     class Wraps(RingNumber):
         __slots__ = ()
 
-        def next(self) -> int:
-            return super().next() % 2**31
+        def next(self, members: Iterable[MemberId] = ()) -> int:
+            return super().next(members) % 2**31
 
     return totem(setup, number=Wraps)
 
@@ -386,7 +386,7 @@ def members_number_not_raised(setup: Setup) -> Stack:
     class Same(RingNumber):
         __slots__ = ()
 
-        def next(self) -> int:
+        def next(self, members: Iterable[MemberId] = ()) -> int:
             return self.used + 4
 
     return totem(setup, number=Same)

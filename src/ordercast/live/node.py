@@ -84,7 +84,7 @@ class Node:
         self.view: View | None = None
         self.running = False
         self.started_ns = 0
-        admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
+        admission, trains = Admission(identity, info.hears_self, info.judges_lives), 2 * len(identity.members)
         self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
         self.timers: dict[str, Nanoseconds] = {}

@@ -5,6 +5,10 @@ than T_hear and its run is at least as long as its probation.  Each *strike* (a 
 a stuck mark, a refused agreement) beyond the second multiplies the probation by four; calm forgives one at a time.  Who
 is out of `hears` is not struck beyond the fourth: more than 16 T takes a link that failed again after it was believed.
 
+Of several lives of q one counts: the newest, at once, so that a restart waits for nothing.  One that was on no full
+commit token and falls silent for T_hear is forgotten (nobody but a forger, or a start that failed, does so), and the
+life before counts again when it is heard; rows of a forgotten life teach nobody.
+
 Only the transmitter of a packet is heard, never the originator of a message that another one repeats.
 """
 
@@ -19,6 +23,7 @@ SECOND: Nanoseconds = 1_000_000_000
 PROBATION_MAX_NS: Nanoseconds = 60 * SECOND  # also the calm that forgives one strike
 FREE_STRIKES = 2
 STRIKES_MAX = 12
+FORGOTTEN_MAX = 4  # lives of one member that are remembered as forgotten
 STRIKES_OUT_MAX = 4  # while out of `hears`
 
 
@@ -26,21 +31,13 @@ class Link:
     """What this member knows of its link from one other, of that one's newest incarnation."""
 
     __slots__ = (
-        "again",
-        "calm",
-        "heard",
-        "hears",
-        "incarnation",
-        "known",
-        "since",
-        "spared",
-        "spares",
-        "strikes",
+        "again", "agreed", "calm", "heard", "hears", "incarnation", "known", "since", "spared", "spares", "strikes",
         "why",
-    )
+    )  # fmt: skip
 
     def __init__(self, incarnation: Incarnation, now: Nanoseconds) -> None:
         self.incarnation = incarnation
+        self.agreed = False  # this life was on a full commit token
         self.known = now  # first heard of, directly or through a row
         self.heard: Nanoseconds | None = None  # last packet straight from it
         self.since: Nanoseconds = now  # start of the present run, or the last strike
@@ -56,7 +53,7 @@ class Link:
 class Evidence:
     """All links of one member.  `hear_ns` is T_hear in force; the caller keeps it equal to T_loss."""
 
-    __slots__ = ("at", "cap_ns", "hear_ns", "links", "timeout_ns")
+    __slots__ = ("at", "before", "cap_ns", "forgotten", "hear_ns", "links", "timeout_ns")
 
     def __init__(self, timeout_ns: Nanoseconds, cap_ns: Nanoseconds = PROBATION_MAX_NS) -> None:
         self.timeout_ns = timeout_ns
@@ -64,21 +61,52 @@ class Evidence:
         self.cap_ns = cap_ns
         self.at: Nanoseconds = 0  # of the last recomputation
         self.links: dict[MemberId, Link] = {}
+        self.before: dict[MemberId, Link] = {}  # of the life that counted before
+        self.forgotten: dict[MemberId, tuple[Incarnation, ...]] = {}  # lives whose rows teach nobody
 
     # ------------------------------------------------------------------------------------------------- what was seen
 
     def learn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
         """(q, incarnation) exists.  True if that is news: a new life starts without strikes and unheard."""
         link = self.links.get(q)
-        if link is not None and link.incarnation >= incarnation:
-            return False
+        if link is not None:
+            if link.incarnation >= incarnation:
+                return False
+            if link.agreed or q not in self.before:
+                self.before[q] = link
         self.links[q] = Link(incarnation, now)
         return True
 
     def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
-        """An earlier life of q than the newest known: its packets are dropped and prove nothing."""
+        """Not the life of q that counts, nor a new one: what others say of it proves nothing."""
         link = self.links.get(q)
-        return link is not None and incarnation < link.incarnation
+        if link is None or incarnation == link.incarnation:
+            return False
+        return incarnation < link.incarnation or incarnation in self.forgotten.get(q, ())
+
+    def counts(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+        """Whether a packet straight from this life is to be believed: the newest, unless that one is forgotten."""
+        link = self.links.get(q)
+        if link is None or incarnation >= link.incarnation:
+            return True
+        return not link.agreed and self.silent(now, link)
+
+    def silent(self, now: Nanoseconds, link: Link) -> bool:
+        return now - (link.known if link.heard is None else link.heard) > self.hear_ns
+
+    def turn_back(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+        """This life of q counts from now on, and the one that did is forgotten."""
+        link, before = self.links[q], self.before.pop(q, None)
+        self.forgotten[q] = (*self.forgotten.get(q, ()), link.incarnation)[-FORGOTTEN_MAX:]
+        same = before is not None and before.incarnation == incarnation
+        self.links[q] = before if same and before is not None else Link(incarnation, now)
+
+    def agreed(self, q: MemberId, incarnation: Incarnation) -> None:
+        """It was on a full commit token."""
+        link = self.links[q]
+        if link.incarnation == incarnation:
+            link.agreed = True
+            self.before.pop(q, None)
 
     def packet(self, now: Nanoseconds, q: MemberId) -> None:
         """A packet came straight from q, of its newest incarnation."""

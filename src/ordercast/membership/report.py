@@ -32,6 +32,10 @@ def status(m: Membership) -> dict[str, Any]:
         },
         "other_timeout_ns": {q: timeout for q, (_, timeout) in sorted(m.sight.other_timeout.items())},
         "clone": m.sight.clone,
+        "wrong_clocks": {
+            q: f"{what}, more than a day above what is known here ({count} dropped): a wrong clock, there or here"
+            for q, (count, what) in sorted(m.sight.implausible.items())
+        },
         "storage_error": m.number.error or None,
         "waits": words(m),
     }

@@ -12,18 +12,21 @@ from typing import Any
 from ordercast.contract import Action, Note
 from ordercast.membership.choose import Row
 from ordercast.membership.evidence import Evidence
-from ordercast.membership.packets import PackedRows
+from ordercast.membership.packets import VERSION_MAX, PackedRows
+from ordercast.membership.plausible import Plausible
 from ordercast.membership.table import NOBODY, Table, unpack
 from ordercast.membership.tuning import Tuning
 from ordercast.types import Identity, Incarnation, MemberId, Nanoseconds, Peer, ViewId
+
+VERSION_BELIEVED = VERSION_MAX - 2**20  # nobody's row changes so often; and whoever is described so can contradict
 
 
 class Sight:
     """Evidence, table and tuning of one member.  `say` takes notes; `reborn` hears of every new life of a member."""
 
     __slots__ = (
-        "_rows_seen", "_say", "clone", "configured", "evidence", "incarnation", "me", "other_timeout", "reborn",
-        "ring_seq", "table", "tuning",
+        "_rows_seen", "_say", "clone", "configured", "evidence", "implausible", "incarnation", "me", "other_timeout",
+        "plausible", "reborn", "table", "tuning",
     )  # fmt: skip
 
     def __init__(
@@ -41,22 +44,26 @@ class Sight:
         self.table = Table(self.me, self.incarnation, self.configured, 0)
         self.other_timeout: dict[MemberId, tuple[Incarnation, Nanoseconds]] = {}  # refused: they use another T
         self.clone: Incarnation | None = None  # a later life of my own id
-        self.ring_seq = 0  # highest ring number in any row
+        self.plausible = Plausible(identity)
+        self.implausible: dict[MemberId, tuple[int, str]] = {}  # dropped for their numbers: how many, and the last
         self.reborn = reborn
         self._say = say
         self._rows_seen: dict[MemberId, PackedRows] = {}
 
-    def start(self, now: Nanoseconds) -> None:
+    def start(self, now: Nanoseconds, ring_seq: int) -> None:
+        self.plausible.start(now, ring_seq)
         self.table.moved = self.table.shown = now
         self.tuning.start(now)
 
     # --------------------------------------------------------------------------------------------------------- links
 
-    def admit(self, peer: Peer) -> bool:
+    def admit(self, now: Nanoseconds, peer: Peer) -> bool:
         """Is a packet of this peer to be believed?  Not of strangers, former lives, clones, users of another T."""
         q, incarnation = peer.id, peer.incarnation
-        if q not in self.configured or self.evidence.stale(q, incarnation):
+        if q not in self.configured or not self.evidence.counts(now, q, incarnation):
             return False
+        if not self.plausible.life(now, incarnation):
+            return self.doubt(q, f"life {incarnation}")
         if q == self.me:
             if incarnation > self.incarnation and incarnation != self.clone:
                 self.clone = incarnation
@@ -67,6 +74,9 @@ class Sight:
     def hear(self, now: Nanoseconds, peer: Peer) -> Nanoseconds:
         """A packet came straight from `peer`.  How long it had been silent (0 for the first packet)."""
         q = peer.id
+        link = self.evidence.links.get(q)
+        if link is not None and peer.incarnation < link.incarnation:
+            self._turn_back(now, q, peer.incarnation)
         self.learn(now, q, peer.incarnation)
         link = self.evidence.links[q]
         before, since = link.heard, link.since
@@ -80,6 +90,35 @@ class Sight:
             self.table.void(now, q, incarnation)
             self._rows_seen.pop(q, None)
             self.reborn(q)
+
+    def agreed(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+        """It is on a full commit token."""
+        self.learn(now, q, incarnation)
+        self.evidence.agreed(q, incarnation)
+
+    def _turn_back(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+        """The life that counted is forgotten, with what it said."""
+        self._say(Note("forgotten", {"member": q, "incarnation": self.evidence.links[q].incarnation}))
+        self.evidence.turn_back(now, q, incarnation)
+        self.table.forget(now, q)
+        self._rows_seen.clear()  # what was passed over when they were seen may count now
+        self.reborn(q)
+
+    def doubt(self, q: MemberId, what: str) -> bool:
+        """A packet of q is dropped for a number that cannot be true; false."""
+        count = self.implausible.get(q, (0, ""))[0]
+        self.implausible[q] = count + 1, what
+        if not count:
+            self._say(Note("implausible", {"member": q, "what": what}))
+        return False
+
+    def believable(self, now: Nanoseconds, q: MemberId, ring_seq: int, rows: PackedRows) -> bool:
+        """Whether the numbers in a packet can be true."""
+        highest = max(ring_seq, *(view.seq for view in rows.views), 0)
+        if not self.plausible.ring(now, highest):
+            return self.doubt(q, f"ring number {highest}")
+        youngest = max((row.incarnation for row in rows.rows), default=0)
+        return self.plausible.life(now, youngest) or self.doubt(q, f"life {youngest}")
 
     def refuse(self, peer: Peer, timeout_ns: Nanoseconds) -> None:
         """It uses another T: its packets are no evidence, and status names it."""
@@ -122,10 +161,11 @@ class Sight:
         for row in unpack(packed):
             if row.id not in self.configured or self.evidence.stale(row.id, row.incarnation):
                 continue
+            if row.version > VERSION_BELIEVED:
+                continue
             if row.id != self.me:
                 self.learn(now, row.id, row.incarnation)
             if self.table.take(now, row):
-                self.ring_seq = max(self.ring_seq, row.view.seq)
                 news.append(row)
                 if row.id == self.me:
                     self._say(Note("contradiction", {"by": peer.id}))

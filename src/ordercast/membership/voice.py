@@ -49,7 +49,6 @@ class Voice:
         """Take the rows of a packet.  True if the table changed."""
         sight = self._sight
         news = sight.absorb(now, peer, rows)
-        self._number.see(sight.ring_seq)
         for row in news:
             self.announce |= row.id == sight.me
             self.relay |= sight.table.worth_relaying(row.id)

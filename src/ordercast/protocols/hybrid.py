@@ -251,6 +251,7 @@ PROTOCOLS = {
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
                             "partition", "pause", "slow", "drift", "clock", "overload"}),
         needs=("reliable causal multicast", "a fixed view"),
+        judges_lives=True,
         options=HybridOptions,
         probes=("nack", "retransmit", "hold", "null", "window", "drop"),
     )

@@ -64,12 +64,12 @@ class Lives:
     def _admit(self, host: Host, identity: Identity) -> None:
         """A new life knows nobody."""
         driver = self.driver
-        admission = Admission(identity, driver.carrier.hears_self)
+        admission = Admission(identity, driver.carrier.hears_self, driver.carrier.all_lives)
         host.incoming = Incoming(
             driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
             partial(driver.received, host), partial(driver.refused, host),
         )  # fmt: skip
-        host.peer, host.known, host.untold = admission.me, admission.newest, host.incoming.untold
+        host.peer, host.known, host.untold = admission.me, admission.last, host.incoming.untold
 
     def _setup(self, host: Host, store: Store) -> Setup:
         scenario, identity = self.scenario, self._identity(host, store)

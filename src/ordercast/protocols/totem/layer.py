@@ -88,7 +88,7 @@ class RingLayer(Layer):
             return []
         actions = self.membership.heard(now, source)
         if actions is None:
-            return []
+            return [Note("drop", {"why": "not admitted", "member": source.id})]
         out = self._carry(now, actions) if actions else []
         kind = type(packet)
         if kind is Data:
@@ -188,8 +188,7 @@ class RingLayer(Layer):
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
             "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
-            "membership": self.membership.status(),
-            "waits": "; ".join(filter(None, (self._words(), self.membership.apart()))),
+            "membership": self.membership.status(), "waits": self._words(), "apart": self.membership.apart(),
             "queues": {
                 "outbox": self.sender.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,

@@ -218,14 +218,14 @@ def test_who_is_admitted(driver: type[Any], case: str) -> None:
 
 
 @BOTH
-def test_the_membership_hears_of_a_clone(driver: type[Any]) -> None:
+def test_the_membership_hears_of_a_rival(driver: type[Any]) -> None:
     info = registry.get("totem")
     other = Setup(Identity(1, LIFE + 5, MEMBERS, GROUP), 40_000_000, info.options(), 1_000, random.Random(2))
     said = [a.packet for a in info.factory(other).start(0, other.identity, {}) if type(a) is Transmit]
 
     def work(member: Any) -> None:
         member.give(Peer(1, LIFE + 5), said[0])
-        assert list(found("clone", member.stack.status())) == [LIFE + 5] and member.counted() == {"second claimant": 1}
+        assert list(found("rival", member.stack.status())) == [LIFE + 5] and member.counted() == {"second claimant": 1}
 
     play(driver, work, info)
 

@@ -5,6 +5,7 @@ import random
 from ordercast.membership.choose import NO_VIEW
 from ordercast.membership.evidence import STRIKES_MAX, Evidence
 from ordercast.membership.sight import Sight
+from ordercast.membership.standing import Standing
 from ordercast.types import Identity, Peer
 
 MS = 1_000_000
@@ -181,7 +182,7 @@ def test_a_life_that_was_agreed_on_stays_and_one_that_fell_silent_before_is_forg
     assert evidence.counts(2, Q, 9) and evidence.learn(2, Q, 9), "a newer one counts at once"
     assert not evidence.counts(2 + T, Q, 5), "and the one before does not, for T_hear"
     assert evidence.counts(3 + T, Q, 5)
-    evidence.turn_back(3 + T, Q, 5)
+    evidence.turn(3 + T, Q, 5)
     assert evidence.links[Q].incarnation == 5 and evidence.links[Q].strikes == 3 and evidence.links[Q].agreed
     assert evidence.stale(Q, 9) and not evidence.stale(Q, 8), "rows of the forgotten life teach nobody"
     assert evidence.counts(4 + T, Q, 9) and evidence.learn(4 + T, Q, 9), "a packet of its own does"
@@ -223,7 +224,7 @@ def test_a_strike_is_not_being_heard_again():
 
 
 def test_t_hear_follows_t_loss():
-    sight = Sight(Identity(1, 1, (1, Q)), T, 60 * T, lambda note: None, lambda q: None)
+    sight = Sight(Identity(1, 1, (1, Q)), Standing(None), T, 60 * T, lambda note: None, lambda q: None)
     sight.hear(0, Peer(Q, 1))
     sight.measure(1, 3 * T // 2)  # T_loss is 3 T now
     for now, hears in ((0, {1, Q}), (3 * T, {1, Q}), (3 * T + 1, {1})):

@@ -58,19 +58,6 @@ def test_members_with_another_timeout_are_refused_and_named():
     assert world.owners[3].m.status()["other_timeout_ns"] == {1: 40 * MS, 2: 40 * MS}
 
 
-def test_a_clone_is_named_and_the_older_one_refused():
-    world = World(2, 40)
-    world.start()
-    world.run_t(3)
-    old = world.owners[2]
-    clone = type(old.peer)(2, 99)
-    assert old.m.heard(world.now, clone) is None
-    assert old.m.status()["clone"] == 99
-    one = world.owners[1].m
-    assert one.heard(world.now, clone) is not None
-    assert one.heard(world.now, old.peer) is None, "the earlier life is refused from now on"
-
-
 def test_strangers_are_dropped():
     world = World(2, 40)
     world.start()

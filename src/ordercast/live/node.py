@@ -23,6 +23,7 @@ from ordercast.contract import (
     Action,
     CancelTimer,
     Delivered,
+    Ended,
     Event,
     Note,
     Packet,
@@ -35,7 +36,7 @@ from ordercast.contract import (
 )
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
-from ordercast.errors import WireError
+from ordercast.errors import RunError, WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
@@ -353,6 +354,8 @@ class Node:
             self.delivered_bytes += size
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
+        elif kind is Ended:
+            self._loop.call_soon(self._fail, RunError(event.why))  # type: ignore[attr-defined]
         self._events.append(event)
 
     # ------------------------------------------------------------------------------------------------------- status

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 
 _WAITS = "waits", "apart"  # what holds the core up; who is kept out of its view, which holds nobody up
-TOLD = frozenset(("implausible", "probation"))
+TOLD = frozenset(("implausible", "probation", "rival"))
 
 
 def told(note: Note) -> str:
     """What of a core's notes belongs into the log of whoever runs the member; "" for most."""
     fields = note.fields
+    if note.name == "rival":
+        return f"another process says it is this member (life {fields['incarnation']})"
     if note.name == "implausible":
         return f"packets of member {fields['member']} are dropped: {fields['what']} is a wrong clock's, there or here"
     if note.name == "probation" and "why" in fields:

@@ -53,7 +53,7 @@ class Link:
 class Evidence:
     """All links of one member.  `hear_ns` is T_hear in force; the caller keeps it equal to T_loss."""
 
-    __slots__ = ("at", "before", "cap_ns", "forgotten", "hear_ns", "links", "timeout_ns")
+    __slots__ = ("at", "before", "cap_ns", "forgotten", "hear_ns", "links", "outdone", "timeout_ns")
 
     def __init__(self, timeout_ns: Nanoseconds, cap_ns: Nanoseconds = PROBATION_MAX_NS) -> None:
         self.timeout_ns = timeout_ns
@@ -62,6 +62,7 @@ class Evidence:
         self.at: Nanoseconds = 0  # of the last recomputation
         self.links: dict[MemberId, Link] = {}
         self.before: dict[MemberId, Link] = {}  # of the life that counted before
+        self.outdone: dict[MemberId, Incarnation] = {}  # life that had to give way to another one
         self.forgotten: dict[MemberId, tuple[Incarnation, ...]] = {}  # lives whose rows teach nobody
 
     # ------------------------------------------------------------------------------------------------- what was seen
@@ -85,16 +86,19 @@ class Evidence:
         return incarnation < link.incarnation or incarnation in self.forgotten.get(q, ())
 
     def counts(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
-        """Whether a packet straight from this life is to be believed: the newest, unless that one is forgotten."""
+        """Whether a packet straight from this life is to be believed: the newest, unless that one is forgotten, or
+        outdone by the one that counts and is heard."""
         link = self.links.get(q)
-        if link is None or incarnation >= link.incarnation:
+        if link is None or incarnation == link.incarnation:
             return True
+        if incarnation > link.incarnation:
+            return self.outdone.get(q) != incarnation or self.silent(now, link)
         return not link.agreed and self.silent(now, link)
 
     def silent(self, now: Nanoseconds, link: Link) -> bool:
         return now - (link.known if link.heard is None else link.heard) > self.hear_ns
 
-    def turn_back(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+    def turn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
         """This life of q counts from now on, and the one that did is forgotten."""
         link, before = self.links[q], self.before.pop(q, None)
         self.forgotten[q] = (*self.forgotten.get(q, ()), link.incarnation)[-FORGOTTEN_MAX:]

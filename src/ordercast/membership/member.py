@@ -33,8 +33,8 @@ from ordercast.membership.waits import Patience
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
 
 PROBES = (
-    "blame", "clone", "commit_late", "contradiction", "crash_hint", "departed", "forgotten", "gather_again",
-    "other_timeout", "own_pause", "probation", "refused_agreement", "storage_failed", "strike", "t_loss",
+    "blame", "commit_late", "contradiction", "crash_hint", "departed", "forgotten", "gather_again",
+    "other_timeout", "own_pause", "probation", "refused_agreement", "rival", "storage_failed", "strike", "t_loss",
     "token_by_multicast", "waited", "withdrawn",
 )  # fmt: skip
 
@@ -66,7 +66,7 @@ class Membership:
         self.standing = standing = Standing(self)
         self.step = step = Step(self.times)
         self.ballot = ballot = Ballot(self.me)
-        self.sight = sight = Sight(identity, timeout_ns, probation_max_ns, step.say, ballot.forget)
+        self.sight = sight = Sight(identity, standing, timeout_ns, probation_max_ns, step.say, ballot.forget)
         self.number = number = RingNumber()
         self.chooser = chooser = Chooser(self.me, direct, self.times.gap)
         self.patience = patience = Patience(step, sight, direct)
@@ -150,6 +150,21 @@ class Membership:
         self.stay.met(now, peer)
         return self._end(now)
 
+    def ignored(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
+        """A packet that `heard` has not let pass: perhaps it shows two lives of one id."""
+        rival = packet.rival if type(packet) is Hello else None
+        if self.state is State.PARTED:
+            return []
+        if peer.id == self.me and peer.incarnation != self.sight.incarnation:
+            self.step.paused = False
+            self.voice.announce |= self.sight.met(now, peer.incarnation)
+            if rival is not None and self.sight.rivals.outdone(now, peer.incarnation, rival):
+                self.standing.happens(now, Happening.OUTDONE, report.outdone(self.me, peer.incarnation, rival))
+            return self._end(now)
+        if rival is not None and self.sight.rival(now, peer, rival):
+            return (self.heard(now, peer) or []) + self.receive(now, peer, packet)
+        return []
+
     def receive(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
         """A packet of PACKETS that `heard` has let pass."""
         self.step.paused = False
@@ -166,6 +181,8 @@ class Membership:
     def _hello(self, now: Nanoseconds, peer: Peer, hello: Hello) -> None:
         if not self.sight.believable(now, peer.id, hello.view.seq, hello.rows):
             return
+        if hello.rival is not None:
+            self.sight.rival(now, peer, hello.rival)
         if self.voice.absorb(now, peer, hello.rows):
             self.standing.happens(now, Happening.NEWS)
         self.stay.named(now, peer.id, hello.view)

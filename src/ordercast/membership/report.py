@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ordercast.membership.automaton import State
 from ordercast.membership.cause import milliseconds, names
 from ordercast.membership.choose import NO_VIEW
+from ordercast.membership.packets import Rival
+from ordercast.types import Incarnation, MemberId
 
 if TYPE_CHECKING:
     from ordercast.membership.member import Membership
@@ -31,7 +33,7 @@ def status(m: Membership) -> dict[str, Any]:
             if (left := evidence.left_ns(q))
         },
         "other_timeout_ns": {q: timeout for q, (_, timeout) in sorted(m.sight.other_timeout.items())},
-        "clone": m.sight.clone,
+        "rival": m.sight.rivals.life,
         "wrong_clocks": {
             q: f"{what}, more than a day above what is known here ({count} dropped): a wrong clock, there or here"
             for q, (count, what) in sorted(m.sight.implausible.items())
@@ -74,4 +76,12 @@ def apart(m: Membership) -> str:
     deaf = [q for q, row in sorted(rows.items()) if sight.hears(q) and row.hears and sight.me not in row.hears]
     if deaf:
         words.append(f"{names(deaf)}, heard here, to hear this one, or to end its probation")
+    if sight.rivals.name(evidence.at) is not None:
+        words.append(f"another process that says it is member {sight.me} (life {sight.rivals.life}) to end")
     return "; ".join(words)
+
+
+def outdone(me: MemberId, life: Incarnation, rival: Rival) -> str:
+    """The sentence that a member ends with when another life of its id stays."""
+    why = "is in a view with others" if rival.together else "has lived longer"
+    return f"another process is member {me} and {why} (life {life}): expected one process for each member"

@@ -12,8 +12,10 @@ from typing import Any
 from ordercast.contract import Action, Note
 from ordercast.membership.choose import Row
 from ordercast.membership.evidence import Evidence
-from ordercast.membership.packets import VERSION_MAX, PackedRows
+from ordercast.membership.packets import VERSION_MAX, PackedRows, Rival
 from ordercast.membership.plausible import Plausible
+from ordercast.membership.rivals import Rivals
+from ordercast.membership.standing import Standing
 from ordercast.membership.table import NOBODY, Table, unpack
 from ordercast.membership.tuning import Tuning
 from ordercast.types import Identity, Incarnation, MemberId, Nanoseconds, Peer, ViewId
@@ -25,13 +27,14 @@ class Sight:
     """Evidence, table and tuning of one member.  `say` takes notes; `reborn` hears of every new life of a member."""
 
     __slots__ = (
-        "_rows_seen", "_say", "clone", "configured", "evidence", "implausible", "incarnation", "me", "other_timeout",
-        "plausible", "reborn", "table", "tuning",
+        "_rows_seen", "_say", "configured", "evidence", "implausible", "incarnation", "me", "other_timeout",
+        "plausible", "reborn", "rivals", "table", "tuning",
     )  # fmt: skip
 
     def __init__(
         self,
         identity: Identity,
+        standing: Standing,
         timeout_ns: Nanoseconds,
         probation_max_ns: Nanoseconds,
         say: Callable[[Action], None],
@@ -43,8 +46,8 @@ class Sight:
         self.tuning = Tuning(timeout_ns)
         self.table = Table(self.me, self.incarnation, self.configured, 0)
         self.other_timeout: dict[MemberId, tuple[Incarnation, Nanoseconds]] = {}  # refused: they use another T
-        self.clone: Incarnation | None = None  # a later life of my own id
         self.plausible = Plausible(identity)
+        self.rivals = Rivals(Peer(identity.me, identity.incarnation), standing, timeout_ns)
         self.implausible: dict[MemberId, tuple[int, str]] = {}  # dropped for their numbers: how many, and the last
         self.reborn = reborn
         self._say = say
@@ -52,6 +55,7 @@ class Sight:
 
     def start(self, now: Nanoseconds, ring_seq: int) -> None:
         self.plausible.start(now, ring_seq)
+        self.rivals.start(now)
         self.table.moved = self.table.shown = now
         self.tuning.start(now)
 
@@ -65,9 +69,6 @@ class Sight:
         if not self.plausible.life(now, incarnation):
             return self.doubt(q, f"life {incarnation}")
         if q == self.me:
-            if incarnation > self.incarnation and incarnation != self.clone:
-                self.clone = incarnation
-                self._say(Note("clone", {"incarnation": incarnation}))
             return False
         return self.other_timeout.get(q, (None, 0))[0] != incarnation
 
@@ -76,7 +77,7 @@ class Sight:
         q = peer.id
         link = self.evidence.links.get(q)
         if link is not None and peer.incarnation < link.incarnation:
-            self._turn_back(now, q, peer.incarnation)
+            self._turn(now, q, peer.incarnation)
         self.learn(now, q, peer.incarnation)
         link = self.evidence.links[q]
         before, since = link.heard, link.since
@@ -96,10 +97,31 @@ class Sight:
         self.learn(now, q, incarnation)
         self.evidence.agreed(q, incarnation)
 
-    def _turn_back(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+    def rival(self, now: Nanoseconds, peer: Peer, rival: Rival) -> bool:
+        """A life of a peer's id names its rival.  True if it counts from now on, and that one does no more."""
+        link = self.evidence.links.get(peer.id)
+        if link is None:
+            return False
+        stays = self.rivals.stays(peer, rival, link.incarnation)
+        if link.incarnation == peer.incarnation or rival.incarnation != link.incarnation:
+            return False
+        if not stays and not self.evidence.silent(now, link):
+            return False
+        self.evidence.outdone[peer.id] = link.incarnation
+        self._turn(now, peer.id, peer.incarnation)
+        return True
+
+    def met(self, now: Nanoseconds, incarnation: Incarnation) -> bool:
+        """My id is heard, or told of, in another life.  True if that is news."""
+        news = self.plausible.life(now, incarnation) and self.rivals.meet(now, incarnation)
+        if news:
+            self._say(Note("rival", {"incarnation": incarnation}))
+        return news
+
+    def _turn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
         """The life that counted is forgotten, with what it said."""
         self._say(Note("forgotten", {"member": q, "incarnation": self.evidence.links[q].incarnation}))
-        self.evidence.turn_back(now, q, incarnation)
+        self.evidence.turn(now, q, incarnation)
         self.table.forget(now, q)
         self._rows_seen.clear()  # what was passed over when they were seen may count now
         self.reborn(q)
@@ -165,6 +187,8 @@ class Sight:
                 continue
             if row.id != self.me:
                 self.learn(now, row.id, row.incarnation)
+            elif row.incarnation > self.incarnation:
+                self.met(now, row.incarnation)
             if self.table.take(now, row):
                 news.append(row)
                 if row.id == self.me:

@@ -29,7 +29,7 @@ class Lives:
         self.scenario, self.driver, self.maker = scenario, driver, maker
         self.options, self.frame_bytes = options, frame_bytes
         self.schedule, self.journal = driver.schedule, driver.journal
-        driver.left = self.left
+        driver.left, driver.ended = self.left, self._outdone
 
     def start(self, host: Host) -> None:
         """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
@@ -143,6 +143,11 @@ class Lives:
         if host.up and host.incarnation == incarnation:
             self._end(host)
             host.left = True
+
+    def _outdone(self, host: Host, incarnation: int) -> None:
+        """Another process has its place."""
+        if host.up and host.incarnation == incarnation:
+            self.crash(host, "outdone")
 
     # ------------------------------------------------------------------------------------------------ in mid-handler
 

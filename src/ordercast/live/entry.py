@@ -76,7 +76,7 @@ class Entry:
     def _words(self, node: Node) -> str:
         """What joining waits for, and all that may say why."""
         here = "it is in no view yet" if node.view is None else f"it is in a view of {list(node.view.members)}"
-        missing = sorted(set(self.config.ids) - {self.me, *node.incoming.admission.newest})
+        missing = sorted(set(self.config.ids) - {self.me, *node.incoming.admission.last})
         unheard = f"has not heard of {', '.join(map(str, missing))}" if missing else ""
         known = "; ".join(filter(None, [here, unheard, *node.status()["waits"]]))
         return f"member {self.me} of {self.config.group} waits for a view of {self.at_least} members or more: {known}"

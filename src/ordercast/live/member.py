@@ -283,7 +283,14 @@ def describe(event: Batch | View | GroupView | Absent, at: str) -> dict[str, Any
 def say_other_terms(other: Other) -> None:
     """Before or between views: whom this member does not let in, and why."""
     for d in other.differences:
-        say(event="other_terms", member=other.member, term=short(d.term), here=short(d.here), there=short(d.there))
+        say(
+            event="other_terms",
+            time=utc(time.time_ns()),
+            member=other.member,
+            term=short(d.term),
+            here=short(d.here),
+            there=short(d.there),
+        )
 
 
 def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:

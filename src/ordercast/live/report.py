@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from ordercast.contract import Note
 from ordercast.trace.schema import DatagramCounts
 from ordercast.types import Nanoseconds, View
 from ordercast.wire.train import Station
@@ -14,6 +15,23 @@ if TYPE_CHECKING:
     from ordercast.live.node import Node
 
 TRAINS_LOST_MIN, TRAINS_LOST_SHARE = 20, 0.05  # from here on it is no accident, and repeating costs more than it saves
+
+
+TOLD = frozenset(("implausible", "probation", "rival"))
+
+
+def told(note: Note) -> str:
+    """What of a core's notes belongs into the log of whoever runs the member; "" for most."""
+    fields = note.fields
+    if note.name == "rival":
+        return f"another process says it is this member (life {fields['incarnation']})"
+    if note.name == "implausible":
+        return f"packets of member {fields['member']} are dropped: {fields['what']} is a wrong clock's, there or here"
+    if note.name == "probation" and "why" in fields:
+        return (
+            f"member {fields['member']} is kept out for {fields['ns'] / 1e9:.3g} s: its link failed ({fields['why']})"
+        )
+    return ""
 
 
 def last_row(node: Node) -> dict[str, Any]:
@@ -129,6 +147,8 @@ def _waits(node: Node, layers: dict[str, Any]) -> list[str]:
     for name, layer in layers.items():
         if layer.get("waits"):
             said.append((f"{name}: {layer['waits']}", layer.get("waits_since_ns")))
+        if layer.get("apart"):
+            said.append((f"{name}: {layer['apart']}", None))
     return [words if since is None else f"{words}, since {node.wall(since)}" for words, since in said]
 
 

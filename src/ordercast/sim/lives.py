@@ -31,7 +31,7 @@ class Lives:
         self.scenario, self.driver, self.maker = scenario, driver, maker
         self.options, self.frame_bytes = options, frame_bytes
         self.schedule, self.journal = driver.schedule, driver.journal
-        driver.left = self.left
+        driver.left, driver.ended = self.left, self._outdone
 
     def start(self, host: Host) -> None:
         """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
@@ -67,13 +67,13 @@ class Lives:
     def _admit(self, host: Host, setup: Setup) -> None:
         """A new life knows nobody."""
         driver, identity = self.driver, setup.identity
-        admission = Admission(identity, driver.carrier.hears_self)
+        admission = Admission(identity, driver.carrier.hears_self, driver.carrier.all_lives)
         host.incoming = Incoming(
             driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
             partial(driver.received, host), partial(driver.refused, host),
             self._agreement(admission, setup), partial(self._say_terms, host),
         )  # fmt: skip
-        host.peer, host.known, host.untold = admission.me, admission.newest, host.incoming.untold
+        host.peer, host.known, host.untold = admission.me, admission.last, host.incoming.untold
 
     def _agreement(self, admission: Admission, setup: Setup) -> Agreement | None:
         """Where some member is to have other terms; else all would say the same, and nothing would follow from it."""
@@ -168,6 +168,11 @@ class Lives:
         if host.up and host.incarnation == incarnation:
             self._end(host)
             host.left = True
+
+    def _outdone(self, host: Host, incarnation: int) -> None:
+        """Another process has its place."""
+        if host.up and host.incarnation == incarnation:
+            self.crash(host, "outdone")
 
     # ------------------------------------------------------------------------------------------------ in mid-handler
 

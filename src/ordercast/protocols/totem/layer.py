@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from ordercast.contract import Action, CancelTimer, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
-from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Parted, Returned, State
+from ordercast.contract import Action, CancelTimer, Ended, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
+from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Outdone, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
@@ -88,7 +88,8 @@ class RingLayer(Layer):
             return []
         actions = self.membership.heard(now, source)
         if actions is None:
-            return []
+            dropped = Note("drop", {"why": "not admitted", "member": source.id})
+            return [dropped, *self._carry(now, self.membership.ignored(now, source, packet))]
         out = self._carry(now, actions) if actions else []
         kind = type(packet)
         if kind is Data:
@@ -153,9 +154,14 @@ class RingLayer(Layer):
                 self.turn.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
                 return self.turn.take(now)
             case Parted():
-                self.parted = True
-                return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE), Up(Left())]
+                return [*self._stop(), Up(Left())]
+            case Outdone():
+                return [*self._stop(), Up(Ended(decision.why))]
         raise AssertionError(decision)
+
+    def _stop(self) -> list[Action]:
+        self.parted = True
+        return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE)]
 
     def _gather(self, cause: Cause) -> list[Action]:
         """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
@@ -190,6 +196,7 @@ class RingLayer(Layer):
             "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
             "membership": self.membership.status(), "in_view": self.membership.standing.works,
             "waits": self._words(), "waits_since_ns": self._since(), "repeated": dict(self.rings.repeated),
+            "apart": self.membership.apart(),
             "queues": {
                 "outbox": self.sender.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,

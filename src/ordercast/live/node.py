@@ -18,11 +18,13 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
+    DROP,
     Accepted,
     Action,
     CancelTimer,
     Delivered,
     Event,
+    Note,
     Packet,
     Refuse,
     SetTimer,
@@ -323,6 +325,8 @@ class Node:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
+            elif kind is Note and action.name == DROP:  # type: ignore[attr-defined]
+                self.incoming.drops[action.fields["reason"]] += 1  # type: ignore[attr-defined]
         outgoing.flush()
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ordercast.contract import Action, Store
+from ordercast.limits import RING_SEQ_MAX
 
 RING_STEP = 4  # a new ring's number above the highest seen; room for intermediate views
 RING_SEQ = "ring_seq"  # key on storage
@@ -31,7 +32,8 @@ class RingNumber:
         self.used = max(first, self.stored + RING_STEP)
 
     def see(self, number: int) -> None:
-        self.seen = max(self.seen, number)
+        if number <= RING_SEQ_MAX:
+            self.seen = max(self.seen, number)
 
     def next(self) -> int:
         return max(self.seen, self.used) + RING_STEP

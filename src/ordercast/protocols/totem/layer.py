@@ -15,9 +15,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from ordercast.contract import Action, CancelTimer, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
+from ordercast.contract import (
+    Action,
+    CancelTimer,
+    Event,
+    FreeSpace,
+    Layer,
+    Left,
+    Note,
+    Packet,
+    Setup,
+    Up,
+    dropped,
+)
+from ordercast.errors import WireError
 from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.options import TotemOptions
@@ -171,8 +182,9 @@ class RingLayer(Layer):
         self.turn.calm()
         try:
             return [self.rings.begin(committed)]
-        except msgspec.MsgspecError as why:
-            return self._carry(now, self.membership.suspect(now, Cause("bad entry", evidence=str(why))))
+        except WireError as why:
+            given_up = self.membership.suspect(now, Cause("bad entry", evidence=str(why)))
+            return [dropped(why.reason, what=str(why)), *self._carry(now, given_up)]
 
     def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
         if not self.rings.visited(attempt, token, last_aru):

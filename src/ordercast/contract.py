@@ -241,6 +241,14 @@ class Note(Action, frozen=True, gc=False):
     fields: dict[str, Any] = {}
 
 
+DROP = "drop"
+
+
+def dropped(reason: str, **fields: Any) -> Note:
+    """A Note: what a neighbour said cannot be true, and was not believed.  Drivers count these by reason."""
+    return Note(DROP, {"reason": reason, **fields})
+
+
 class Originate(Action, frozen=True, gc=False):
     """A Note: this frame is multicast for the first time, in view `view`.  Precedes its Transmit."""
 

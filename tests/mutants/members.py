@@ -345,18 +345,33 @@ def members_any_set_accepted(setup: Setup) -> Stack:
     return totem(setup, commit=Agrees)
 
 
+class OldCommits(Commit):
+    """A commit token of an earlier ring is as good as one of a new ring."""
+
+    def came(self, now: Nanoseconds, token: CommitToken) -> None:
+        used, self._number.used = self._number.used, 0
+        super().came(now, token)
+        self._number.used = max(used, self._number.used)
+
+
+@mutant("members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted")
+def members_old_commit_accepted(setup: Setup) -> Stack:
+    return totem(setup, commit=OldCommits)
+
+
 @mutant(
-    "members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted",
+    "members_old_commit_believed", "totem", AREA, "as before, and whatever stands in my entry's place counts as mine",
     scenario="old_commits",
 )  # fmt: skip
-def members_old_commit_accepted(setup: Setup) -> Stack:
-    class Old(Commit):
+def members_old_commit_believed(setup: Setup) -> Stack:
+    class Believes(OldCommits):
         def came(self, now: Nanoseconds, token: CommitToken) -> None:
-            used, self._number.used = self._number.used, 0
+            forming = self._standing.forming
+            if forming is not None and len(token.entries) == len(token.members):
+                forming.entry = token.entries[token.members.index(token.to)]
             super().came(now, token)
-            self._number.used = max(used, self._number.used)
 
-    return totem(setup, commit=Old)
+    return totem(setup, commit=Believes)
 
 
 @mutant("members_restart_reuses_numbers", "totem", AREA, "a restarted member begins with ring number 0 again")

@@ -19,6 +19,7 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
+    DROP,
     Accepted,
     Action,
     CancelTimer,
@@ -59,6 +60,7 @@ REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 
 Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
+TOLD = report.TOLD | {DROP}  # notes that a driver reads
 _logger = logging.getLogger("ordercast")
 
 
@@ -361,13 +363,14 @@ class Node:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
-            elif kind is Note and action.name in report.TOLD:  # type: ignore[attr-defined]
+            elif kind is Note and action.name in TOLD:  # type: ignore[attr-defined]
                 self._tell(action)  # type: ignore[arg-type]
         outgoing.flush()
 
     def _tell(self, note: Note) -> None:
-        words = report.told(note)
-        if words:
+        if note.name == DROP:
+            self.incoming.drops[note.fields["reason"]] += 1
+        elif words := report.told(note):
             _logger.warning("ordercast: member %d: %s", self.identity.me, words)
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:

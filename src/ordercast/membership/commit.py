@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ordercast.contract import Note
+from ordercast.contract import Note, dropped
 from ordercast.limits import entry_bytes_max
 from ordercast.membership.automaton import Happening
 from ordercast.membership.ballot import Ballot
@@ -72,6 +72,9 @@ class Commit:
         if times == 0:
             self._standing.happens(now, Happening.TOKEN_FIRST, token)
         elif forming is not None and forming.id == token.ring_id:
+            if token.members != forming.members or token.entries[token.members.index(token.to)] != forming.entry:
+                self._step.say(dropped("commit token", ring=str(token.ring_id)))
+                return
             self._standing.happens(now, Happening.TOKEN_SECOND if times == 1 else Happening.TOKEN_THIRD, token)
 
     # -------------------------------------------------------------------------------------- until the number is stored
@@ -126,7 +129,9 @@ class Commit:
         step.say(Note("commit", {"ring": str(token.ring_id), "members": list(token.members)}))
         self._voice.recompute(now)
         step.tick_at(now + step.times.hello)
-        token = write(token, Entry(self._sight.incarnation, self.entry()))
+        forming, mine = self._standing.present, Entry(self._sight.incarnation, self.entry())
+        forming.entry = mine
+        token = write(token, mine)
         if len(token.members) == 1:
             self._standing.happens(now, Happening.TOKEN_SECOND, token)
         else:

@@ -13,11 +13,10 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import Packet
 from ordercast.errors import WireError
-from ordercast.limits import ENTRY_BYTES_MAX, MEMBERS_MAX, entry_bytes_max
+from ordercast.limits import ENTRY_BYTES_MAX, MEMBERS_MAX, RING_SEQ_MAX, entry_bytes_max
 from ordercast.membership.cause import ToldCause
 from ordercast.types import U8, U16, U32, U63, ViewId
 
-RING_SEQ_MAX = 2**62  # leaves room to raise it for ever
 VERSION_MAX = 2**31  # leaves room to contradict
 
 Ids = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]

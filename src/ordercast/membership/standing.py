@@ -11,17 +11,18 @@ from ordercast.contract import Note
 from ordercast.membership import cause as causes
 from ordercast.membership.automaton import TABLE, Happening, State
 from ordercast.membership.choose import NO_VIEW, Row, Rows
-from ordercast.membership.packets import Got
+from ordercast.membership.packets import Entry, Got
 from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds, ViewId
 
 
 class Roster:
     """A ring and who is on it."""
 
-    __slots__ = ("id", "incarnations", "members")
+    __slots__ = ("entry", "id", "incarnations", "members")
 
     def __init__(self, id: ViewId, members: tuple[MemberId, ...]) -> None:
         self.id, self.members = id, members
+        self.entry: Entry | None = None  # mine, as it stands on the commit token
         self.incarnations: dict[MemberId, Incarnation] = {}  # from the commit entries
 
 

@@ -33,9 +33,11 @@ from ordercast.contract import (
     SetTimer,
     Setup,
     Up,
+    dropped,
 )
 from ordercast.errors import WireError
 from ordercast.framing import Framing
+from ordercast.limits import PENDING_FRAMES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.sender import LEAVE, Sender
 from ordercast.stack import Stack, chain
@@ -45,6 +47,7 @@ from ordercast.types import U32, U63, Frame, MemberId, Nanoseconds, NetId, Servi
 
 TICKETS_MAX = 1_024  # in one packet of their own
 TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
+TICKETS_HELD_MAX = 4 * PENDING_FRAMES_MAX  # received, their frames not delivered
 
 Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
 Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
@@ -93,6 +96,9 @@ class TokenSite(Layer):
         self.c = 0  # last own frame
         self.t = 0  # ticket clock
         self.done: dict[MemberId, int] = dict.fromkeys(identity.members, 0)  # last delivered c of each sender
+        self.heard = self.done.copy()  # last received c of each sender
+        self.ticketed = self.done.copy()  # highest c of each sender that has a ticket
+        self.last = 0  # number of the last ticket received
         self.Q: dict[tuple[MemberId, int], Frame] = {}  # received, undelivered
         self.UT: list[tuple[int, MemberId, MemberId, int]] = []  # received tickets: number, issuer, sender, c
         self.LT: list[Ticket] = []  # own tickets not yet multicast
@@ -144,6 +150,9 @@ class TokenSite(Layer):
 
     def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
         sender, body = event.sender, event.body
+        why = self._doubt(sender, body)  # type: ignore[arg-type]
+        if why:
+            return [dropped(why, member=sender)]
         out: list[Action] = []
         if sender == self.active:  # nobody else issues tickets, or has a clock that counts
             if body.tickets:  # type: ignore[attr-defined]
@@ -152,6 +161,7 @@ class TokenSite(Layer):
         if type(body) is Sent:
             out.append(Receive(body.frame))
             self.Q[sender, body.c] = body.frame
+            self.heard[sender] = body.c
             if self.is_active and sender != self.me and body.sequencer == self.sequencer:
                 self._issue(sender, body.c)
                 if not self.options.tickets_at_once and not self.null_set:
@@ -162,12 +172,40 @@ class TokenSite(Layer):
             out += self.sender.settle(now)
         return out
 
-    def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
-        done, pending = self.done, self.UT
+    def _doubt(self, sender: MemberId, body: Sent | Null) -> str:
+        """Why what this member is said to have sent cannot be true, or must not be kept; empty: it may be."""
+        if sender == self.me:
+            return ""
+        if (body.tickets or body.promise) and (sender != self.active or not self._tickets_follow(body.tickets)):
+            return "tickets"
+        if type(body) is Sent:
+            if body.c != self.heard[sender] + 1:
+                return "counter"
+            if body.frame.sender != sender:
+                return "origin"
+            if body.sequencer != self.sequencer:
+                return "sequencer"
+            if body.c - self.done[sender] > PENDING_FRAMES_MAX:
+                return "unordered"
+        return ""
+
+    def _tickets_follow(self, tickets: tuple[Ticket, ...]) -> bool:
+        """Numbers ascend; the frames of each sender get theirs in order."""
+        last, ticketed = self.last, self.ticketed.copy()
         for number, sender, c in tickets:
-            if c > done.get(sender, c):  # H3; a stranger's is never deliverable
+            if number <= last or c > ticketed.get(sender, -2) + 1:
+                return False
+            last, ticketed[sender] = number, max(c, ticketed[sender])
+        return len(self.UT) + len(tickets) <= TICKETS_HELD_MAX
+
+    def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
+        done, pending, ticketed = self.done, self.UT, self.ticketed
+        for number, sender, c in tickets:
+            if c > done[sender]:  # H3
                 heappush(pending, (number, issuer, sender, c))
-        last = tickets[-1][0]
+            if c > ticketed[sender]:
+                ticketed[sender] = c
+        last = self.last = tickets[-1][0]
         self.t = max(self.t, last)
         if issuer == self.me:
             while self.own and self.own[0] <= last:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ordercast.contract import (
+    DROP,
     Accepted,
     Action,
     CancelTimer,
@@ -295,6 +296,8 @@ class Driver:
             self.timers.cancel(host, action.name)
         elif kind is Note:
             self.notes[action.name] += 1
+            if action.name == DROP:
+                self.journal.drops[action.fields["reason"]] += 1
         elif kind is Accepted:
             host.counter = action.counter + action.count - 1
             application = host.application

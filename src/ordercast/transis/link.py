@@ -39,8 +39,9 @@ from ordercast.contract import (
     Up,
     ViewChange,
     Window,
+    dropped,
 )
-from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.limits import UNSTABLE_FRAMES_MAX
 from ordercast.transis.packets import Data, Nack, Retrans, Status
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
@@ -50,11 +51,18 @@ from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer,
 RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
 SILENT_BEATS = 20  # own heartbeats, T/5 apart, without a word of a member until it counts as absent
 WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
+WINDOW_FRAMES = (4, 64)
 
 
 def window_frames(frame_bytes: int) -> int:
     """The largest window: small frames count, large ones weigh."""
-    return max(4, min(64, WINDOW_BYTES // frame_bytes))
+    least, most = WINDOW_FRAMES
+    return max(least, min(most, WINDOW_BYTES // frame_bytes))
+
+
+def unstable_frames(n: int) -> int:
+    """What may exist of one sender that is not stable: a window, and an answer to each message of the others'."""
+    return min(UNSTABLE_FRAMES_MAX, WINDOW_FRAMES[1] * (n + 1))
 
 
 class Link(Layer):
@@ -72,7 +80,8 @@ class Link(Layer):
         self.rank = self.rank_of[identity.me]
         self.view = View(ViewId(1, members[0]), ViewKind.REGULAR, members, members, cause=Cause("start"))
         self.incarnations: dict[MemberId, int] = {identity.me: identity.incarnation}
-        self.reception: Reception[Data[Body]] = Reception(self.n)
+        self.unstable_max, self.frame_bytes = unstable_frames(self.n), setup.frame_bytes
+        self.reception: Reception[Data[Body]] = Reception(self.n, self.rank, self.unstable_max)
         self.stability: Stability[Data[Body]] = Stability(self.n)
         self.repair = Repair(self.rank, self.n, self.timeout_ns)
         self.windows = [self.window_max] * self.n  # last heard from each
@@ -147,7 +156,7 @@ class Link(Layer):
         if self.incarnations.get(source.id) != source.incarnation:
             why = self._stranger(source)
             if why:
-                return [Note("drop", {"reason": why, "member": source.id})]
+                return [dropped(why, member=source.id)]
         rank = self.rank_of[source.id]
         self.silent[rank] = 0
         kind = type(packet)
@@ -157,8 +166,10 @@ class Link(Layer):
             return self._status(now, rank, packet)  # type: ignore[arg-type]
         if kind is Nack:
             return self._nack(now, source.id, packet)  # type: ignore[arg-type]
-        assert kind is Retrans
-        return self._data(now, packet.rank, rank, packet.data)  # type: ignore[attr-defined]
+        assert type(packet) is Retrans
+        if packet.rank == self.rank:  # nobody writes my line but me
+            return [] if packet.data.seq <= self.reception.have[self.rank] else [dropped("own line")]
+        return self._data(now, packet.rank, rank, packet.data)
 
     def _stranger(self, source: Peer) -> str:
         """Learn a member's incarnation; a fixed view knows one life of each."""
@@ -172,19 +183,21 @@ class Link(Layer):
     def _data(self, now: Nanoseconds, rank: int, transmitter: int, data: Data[Body]) -> list[Action]:
         reception = self.reception
         if data.view != self.view.id:
-            return [Note("drop", {"reason": "view"})]
+            return [dropped("view")]
         seq, vec = data.seq, data.vec
         if len(vec) != self.n or vec[rank] != seq:
-            return [Note("drop", {"reason": "vector"})]
+            return [dropped("vector")]
         out: list[Action] = []
         if rank == transmitter and self.windows[rank] != data.window:
             self._takes(now, rank, data.window)
             out += self._window()
-        if seq > reception.have[rank] + PENDING_FRAMES_MAX:
-            return [*out, Note("drop", {"reason": "too far ahead"})]
+        if seq > self.stability.stable[rank] + self.window_max and self._too_much(rank, data):
+            return [*out, dropped("unstable")]
+        if reception.held and reception.held.get((rank, seq), (vec,))[0] != vec:
+            out.append(dropped("two vectors"))
         inserted = reception.offer(rank, seq, vec, data)
         if inserted is None:
-            return out
+            return [*out, dropped("too far ahead")] if reception.beyond(vec) else out
         if not inserted:
             self.repair.close((rank, seq))
             out.append(Note("hold", {"sender": self.members[rank], "seq": seq}))
@@ -202,9 +215,20 @@ class Link(Layer):
             out.append(SetTimer("status", self.status_at))
         return out
 
+    def _too_much(self, rank: int, data: Data[Body]) -> bool:
+        """Whether a sender has more unstable than it may: in all, or, beyond a window, in frames larger than mine."""
+        if self.dirty:
+            self._advance()
+        ahead = data.seq - self.stability.stable[rank]
+        frame = getattr(data.body, "frame", None)
+        large = frame is not None and len(frame.data) > self.frame_bytes
+        return ahead > (self.window_max if large else self.unstable_max)
+
     def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
         if status.view != self.view.id or len(status.have) != self.n:
-            return [Note("drop", {"reason": "view"})]
+            return [dropped("view")]
+        if self.reception.beyond(status.have):
+            return [dropped("too far ahead")]
         self.stability.report(rank, status.have)
         self.dirty = True
         out: list[Action] = []
@@ -240,7 +264,7 @@ class Link(Layer):
     def _nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
         """Answer from the buffer: to the asker, or to all when two asked, or the direct way failed."""
         if nack.view != self.view.id:
-            return [Note("drop", {"reason": "view"})]
+            return [dropped("view")]
         self.repair.heard(now, nack.ranges)
         out: list[Action] = []
         budget = RETRANS_BYTES_MAX

@@ -15,9 +15,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from ordercast.contract import Action, CancelTimer, Ended, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
+from ordercast.contract import (
+    Action,
+    CancelTimer,
+    Ended,
+    Event,
+    FreeSpace,
+    Layer,
+    Left,
+    Note,
+    Packet,
+    Setup,
+    Up,
+    dropped,
+)
+from ordercast.errors import WireError
 from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Outdone, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.options import TotemOptions
@@ -177,8 +189,9 @@ class RingLayer(Layer):
         self.turn.calm()
         try:
             return [self.rings.begin(committed)]
-        except msgspec.MsgspecError as why:
-            return self._carry(now, self.membership.suspect(now, Cause("bad entry", evidence=str(why))))
+        except WireError as why:
+            given_up = self.membership.suspect(now, Cause("bad entry", evidence=str(why)))
+            return [dropped(why.reason, what=str(why)), *self._carry(now, given_up)]
 
     def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
         if not self.rings.visited(attempt, token, last_aru):

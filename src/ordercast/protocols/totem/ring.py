@@ -29,9 +29,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ordercast.limits import LARGE_FRAMES_MAX
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
 from ordercast.protocols.totem.packets import Data, Recovered, Token
-from ordercast.types import Frame, MemberId, Service, ViewId
+from ordercast.types import Frame, Incarnation, MemberId, Service, ViewId
 
 SAFE = int(Service.SAFE)
 Held = Data | Recovered
@@ -90,6 +91,7 @@ class Ring:
         self.id, self.me, self.members, self.limits = id, me, members, limits
         self.next = members[(members.index(me) + 1) % len(members)]
         self.before = members[members.index(me) - 1]
+        self.lives: dict[MemberId, Incarnation] = {}  # of the members; empty: not known
         self.store: dict[int, Held] = {}  # received, not yet released
         self.my_aru = self.high = first_seq  # received without a hole; highest number seen
         self.delivered = self.released = self.safe_upto = first_seq
@@ -131,9 +133,16 @@ class Ring:
             seq += 1
         self.my_aru = seq - 1
 
-    def fits(self, data: Held) -> bool:
-        """Whether a frame's number can be one of this ring's: not absurdly far ahead of what is known."""
-        return data.seq <= self.released + 4 * self.limits.buffer_frames
+    def fits(self, seq: int, frame: Frame) -> bool:
+        """Whether a frame may be kept: not absurdly far ahead, and far ahead only if it is no larger than mine are."""
+        ahead, limits = seq - self.released, self.limits
+        if ahead <= LARGE_FRAMES_MAX:
+            return ahead <= 4 * limits.buffer_frames
+        return ahead <= 4 * limits.buffer_frames and len(frame.data) <= limits.frame_bytes
+
+    def knows(self, frame: Frame) -> bool:
+        """Whether this life of its sender is on the ring; of frames from other rings their gateways know."""
+        return self.stamps or not self.lives or self.lives.get(frame.sender) == frame.incarnation
 
     # ---------------------------------------------------------------------------------------------------------- visit
 

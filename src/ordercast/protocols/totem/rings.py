@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 
 from ordercast.contract import Action, Note
+from ordercast.errors import WireError
 from ordercast.membership import Committed, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.flow import Limits
@@ -64,15 +65,28 @@ class Rings:
         return _encode(entry)
 
     def begin(self, committed: Committed) -> Note:
-        """All entries are in.  Raises msgspec.MsgspecError for one that is none."""
-        entries = [_entries.decode(state) for state in committed.entries]
+        """All entries are in.  Raises WireError for one that is none, or cannot be true."""
+        entries = self._read(committed)
         new = self._make(committed.ring_id, committed.members)
+        new.lives = dict(zip(committed.members, committed.incarnations, strict=True))
         self.attempt = Attempt(self.ring, new, committed, entries, self.number)
         plan = self.attempt.plan
         if plan.exchange:
             self.received = False  # until this one is finished; the obligations stay
         fields = {"from": len(plan.transitional), "to": len(new.members), "frames": len(plan.rebroadcast)}
         return Note("recovery" if plan.exchange else "recovery again", fields)
+
+    def _read(self, committed: Committed) -> list[RingEntry]:
+        entries = []
+        for member, state in zip(committed.members, committed.entries, strict=True):
+            try:
+                entry = _entries.decode(state)
+            except msgspec.MsgspecError as why:
+                raise WireError("entry", f"of member {member}: {why}") from None
+            if entry.ring == self.ring.id and not entry.possible(member, self.ring.members):
+                raise WireError("entry", f"of member {member}: not of ring {entry.ring}")
+            entries.append(entry)
+        return entries
 
     def visited(self, attempt: Attempt, token: Token, last_aru: int) -> bool:
         """After a visit in recovery: whether the new ring can be installed."""

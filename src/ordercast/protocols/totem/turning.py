@@ -8,6 +8,7 @@ Differs from the papers:
   D2  A ring of one does not spin: the token rests until there is something to do.
   D3  Who alone has sent for some rotations keeps the token for some more: its frames leave at once, and the ring does
       not spin between them.  Anybody else with something to send, or with a hole, calls it off, as an idle hold.
+  D4  While the token rests in my hand nobody else can number a frame: a number above it is not believed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ordercast.contract import (
     Setup,
     Transmit,
     Up,
+    dropped,
 )
 from ordercast.membership import Membership, State
 from ordercast.protocols.totem.attempt import Attempt
@@ -96,23 +98,28 @@ class Turning:
             ring = attempt.new
         elif self.standing.frozen:  # layer D2
             return
-        if not ring.fits(data):
-            out.append(Note("drop", {"why": "number", "seq": data.seq}))
+        seq, frame, held = data.seq, data.frame, self.hand.held
+        if not ring.fits(seq, frame) or (held is not None and seq > held.seq + ring.ahead):  # D4
+            out.append(dropped("number", seq=seq))
+        elif not ring.knows(frame):
+            out.append(dropped("origin", member=frame.sender))
         elif ring.receive(data):
-            out.append(Receive(data.frame))
-            self._alive(now, ring, data.seq, data.frame.sender, out)
+            out.append(Receive(frame))
+            self._alive(now, ring, seq, frame.sender, out)
         else:
             out.append(Note("duplicate"))
 
     def recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
         """A frame of an old ring on the new one: it counts here, and the old ring keeps it if that is mine."""
-        attempt = self.rings.attempt
+        attempt, held, seq = self.rings.attempt, self.hand.held, packet.seq
         if attempt is None or packet.ring != attempt.new.id:
             out += self._foreign(now, source, packet.ring)
-        elif attempt.new.fits(packet) and attempt.new.receive(packet):
+        elif not attempt.new.fits(seq, packet.old.frame) or (held is not None and seq > held.seq):
+            out.append(dropped("number", seq=seq))
+        elif attempt.new.receive(packet):
             if attempt.exchange.received(packet.old):
                 out.append(Receive(packet.old.frame))
-            self._alive(now, attempt.new, packet.seq, source.id, out)
+            self._alive(now, attempt.new, seq, source.id, out)
 
     def _foreign(self, now: Nanoseconds, source: Peer, ring: ViewId) -> list[Action]:
         if self.rings.knows(ring):

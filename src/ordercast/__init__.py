@@ -42,8 +42,8 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "RunError", "TooLarge",
-            "TraceError", "UsageError",
+            "Closed", "ConfigError", "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "RunError",
+            "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),
@@ -54,7 +54,7 @@ _HOME = {
 
 __all__ = [
     "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "MemberId", "Message", "MessageId",
-    "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt", "RunError", "Service", "TooLarge",
+    "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "Receipt", "RunError", "Service", "TooLarge",
     "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip
 

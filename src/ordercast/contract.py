@@ -69,6 +69,13 @@ class Delivered(Event, frozen=True, gc=False):
     ring: int = 0
 
 
+class PassedBy(Event, frozen=True, gc=False):
+    """Own messages, counter .. counter + count - 1, had their place in the order, and are not for their sender."""
+
+    counter: int
+    count: int
+
+
 class ViewChange(Event, frozen=True, gc=False):
     view: View
 

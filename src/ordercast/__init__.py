@@ -43,8 +43,8 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "JoinTimeout", "NotInView", "NotPrimary", "OrdercastError", "Overloaded",
-            "RunError", "TooLarge", "TraceError", "UsageError",
+            "Closed", "ConfigError", "JoinTimeout", "NotInView", "NotPrimary", "NotSent", "OrdercastError",
+            "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),
@@ -55,7 +55,7 @@ _HOME = {
 
 __all__ = [
     "Absent", "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
-    "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt",
+    "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "Receipt",
     "RunError", "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip
 

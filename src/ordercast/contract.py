@@ -69,6 +69,13 @@ class Delivered(Event, frozen=True, gc=False):
     ring: int = 0
 
 
+class PassedBy(Event, frozen=True, gc=False):
+    """Own messages, counter .. counter + count - 1, had their place in the order, and are not for their sender."""
+
+    counter: int
+    count: int
+
+
 class ViewChange(Event, frozen=True, gc=False):
     view: View
 
@@ -95,7 +102,13 @@ class Room(Event, frozen=True, gc=False):
 
 
 class Left(Event, frozen=True, gc=False):
-    """This member has left in good order; nothing follows."""
+    """This member has left; nothing follows.
+
+    unsent: the first and the last own message that was accepted and not sent, or of which it is not known that every
+    member of the view holds it; None: all arrived.
+    """
+
+    unsent: tuple[int, int] | None = None
 
 
 class Ended(Event, frozen=True, gc=False):
@@ -175,7 +188,9 @@ class FreeSpace(Event, frozen=True, gc=False):
 
 
 class Leave(Event, frozen=True, gc=False):
-    """Drain, then go."""
+    """Drain, then go: at `until` whatever is left (None: as long as things move).  Said again, it may be sooner."""
+
+    until: Nanoseconds | None = None
 
 
 # --------------------------------------------------------------------------------------------------------- actions
@@ -319,8 +334,9 @@ class Layer:
     def room(self, now: Nanoseconds, frames: int) -> list[Action]:
         return [Down(FreeSpace(frames))]
 
-    def leave(self, now: Nanoseconds) -> list[Action]:
-        return [Down(Leave())]
+    def leave(self, now: Nanoseconds, until: Nanoseconds | None = None) -> list[Action]:
+        """Send what was accepted, then go; at `until` in any case.  Asked again, the earlier time counts."""
+        return [Down(Leave(until))]
 
     def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
         """What the layer below with this number (0 unless there are several) said."""

@@ -47,6 +47,18 @@ class Closed(OrdercastError):
     """The group was left, or its member stopped."""
 
 
+class NotSent(OrdercastError):
+    """The group was left before all accepted messages had arrived: `first` to `last` of the own ones may be lost."""
+
+    def __init__(self, first: int, last: int) -> None:
+        which = f"message {first}" if first == last else f"messages {first} to {last}"
+        super().__init__(
+            f"the group was left, and {last - first + 1} of the messages accepted here may not have arrived: {which} "
+            f"of {last} were not sent, or are not known to be at every member"
+        )
+        self.first, self.last = first, last
+
+
 class WireError(Exception):
     """A datagram that is not ours, or damaged.  Stays inside the driver: dropped and counted by `reason`."""
 

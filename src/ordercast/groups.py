@@ -40,6 +40,7 @@ from ordercast.contract import (
     GroupView,
     Layer,
     Note,
+    PassedBy,
     Refuse,
     Submit,
     Up,
@@ -129,9 +130,9 @@ class Groups(Layer):
     # ------------------------------------------------------------------------------------------------- the picture
 
     def _deliver(self, event: Delivered) -> list[Action]:
-        groups = event.batch.groups
-        if groups and self.mine.isdisjoint(groups):
-            return []
+        batch = event.batch
+        if batch.groups and self.mine.isdisjoint(batch.groups):
+            return [Up(PassedBy(batch.counter, batch.count))] if batch.sender == self.me else []
         return [Up(event)]
 
     def _hold(self, event: Delivered | Control) -> list[Action]:

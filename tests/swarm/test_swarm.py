@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tomllib
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast import registry
 from ordercast.drivers import incoming
@@ -34,6 +36,20 @@ def test_seeds_that_once_failed(entry: dict[str, Any]) -> None:
 def test_scenarios_that_once_failed(path: Path) -> None:
     judgement = judge(Scenario.from_file(path), plain=True)
     assert [found.text for found in judgement.breaks] == []
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
+@pytest.mark.parametrize("protocol", registry.names())
+def test_a_window_that_closes_inside_a_message_opens_again(protocol: str, members: int) -> None:
+    """The class behind `closed-on-a-fragment`: every protocol, every parity of frames and room, one reader or two."""
+    scenario = Scenario.from_file(HERE / "regressions" / "closed-on-a-fragment.toml")
+    for frames, size in product((1, 2, 3, 5), (750, 1_300)):
+        stops = [replace(fault, frames=frames) if fault.word == "consumer" else fault for fault in scenario.faults]
+        stops += [replace(fault, member=members) for fault in stops if members > 1]
+        changed = replace(
+            scenario, protocol=protocol, members=members, sizes=(size,), faults=tuple(stops), limit_ms=2_000.0
+        )
+        assert [found.text for found in judge(changed, plain=True).breaks] == [], (frames, size)
 
 
 def test_fresh_seeds() -> None:

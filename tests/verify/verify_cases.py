@@ -16,6 +16,9 @@ ABC = f"{AB} | 2 sub 1 | 2 org 1"
 T12 = "1 view 1,2 trans =2.1 <1.1"
 W12 = "1 view 1,2 =2.1 t=1,2 <1.1"
 LOSE3 = f"{T12} | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1 t=1,2 <1.1"
+# ... or 1 is lost and 2, 3 go on
+T23 = "2 view 2,3 trans =2.2 <1.1 | 3 view 2,3 trans =2.2 <1.1"
+W23 = "2 view 2,3 =2.2 t=2,3 <1.1 | 3 view 2,3 =2.2 t=2,3 <1.1"
 ORG1 = "1 sub 1 | 1 org 1"
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
@@ -180,6 +183,18 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 0 resume 2 @150 | 1 end @900 | 2 end @900", timeout_ns=10_000),
     ],
     "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
+    "L13": [
+        case(f"{V3} | {ORG1} | 1 del 1:1 | 2 del 1:1 | 1 leave | {T23} | 3 del 1:1 | {W23}"),
+        case(f"{V3} | 1 sub 3 | 1 org 1 | 2 del 1:1 | 3 del 1:1 | 1 leave unsent=2-3 | {T23} | {W23}"),
+        case(f"{V3} | {ORG1} | 1 leave unsent=1 | {T23} | {W23}"),  # perhaps nobody has it
+        case(f"{V3} | {ORG1} | 2 del 1:1 | 1 leave | 0 crash 3 | 2 end"),  # nobody goes on
+        # sent in an earlier view, which 3 was not in
+        case(f"1 view 1,2 =1.1 | 2 view 1,2 =1.1 | {ORG1} | 1 view 1,2,3 =2.1 | 2 del 1:1 | 2 view 1,2,3 =2.1 "
+             "| 3 view 1,2,3 =2.1 | 1 leave | 3 view 2,3 =3.2"),
+        case(f"{V3} | 3 gview x 1,3 | 1 sub 1 g=x | 1 org 1 g=x | 3 del 1:1 g=x | 1 leave | {T23} | {W23}"),
+        case(f"{V3} | 1 gview x 2 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),  # nobody has to have it
+        case(f"{V3} | 1 sub 1 | 0 crash 1"),
+    ],
 }  # fmt: skip
 
 REJECTED: dict[str, list[Case]] = {
@@ -348,6 +363,14 @@ REJECTED: dict[str, list[Case]] = {
              timeout_ns=10_000),
     ],
     "L12": [case(f"{V} | 1 end waits=3 | 2 end")],
+    "L13": [
+        case(f"{V3} | 1 sub 1 | 1 leave | {T23} | {W23}"),
+        case(f"{V3} | 1 sub 3 | 1 org 1 | 2 del 1:1 | 3 del 1:1 | 1 leave unsent=3 | {T23} | {W23}"),
+        case(f"{V3} | {ORG1} | 1 del 1:1 | 2 del 1:1 | 1 leave | {T23} | {W23}"),
+        case(f"{V3} | 1 sub 3 | 1 org 1-3 | 2 del 1:1-3 | 1 leave unsent=2-3 | {T23} | {W23}"),
+        case(f"{V3} | 3 gview x 2,3 | 1 sub 1 g=x | 1 org 1 g=x | 3 del 1:1 g=x | 1 leave | {T23} | {W23}"),
+        case(f"{V3} | 1 gview x 1,3 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),
+    ],
 }  # fmt: skip
 
 UNJUDGED: dict[str, list[Case]] = {

@@ -3,7 +3,8 @@
     run("1 view 1,2 | 1 sub 3 | 1 org 1-3 | 1 del 1:1-3 | 2 view 1,2 | 2 del 1:1-3")
 
 Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [from=MEMBERS/MEMBERS], sub N, org A-B,
-rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave, stable MEMBERS DELAY, gview GROUP MEMBERS, refuse, note NAME, fault.
+rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
+note NAME, fault.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
 """
@@ -19,7 +20,7 @@ from ordercast.types import Service
 
 ALL = (
     *(f"S{k}" for k in range(1, 27)),
-    *(f"L{k}" for k in range(1, 13)),
+    *(f"L{k}" for k in range(1, 14)),
 )
 
 
@@ -86,6 +87,9 @@ def _option(word: str, fields: dict[str, Any]) -> bool:
         fields[name] = int(value)
     elif word.startswith("stamp="):
         fields["detail"] = {"stamp": int(word[6:])}
+    elif word.startswith("unsent="):
+        first, count = _numbers(word[7:])
+        fields["detail"] = {"unsent": [first, first + count - 1]}
     elif word.startswith("g="):
         fields["groups"] = tuple(word[2:].split(","))
     elif word[0] == "!":

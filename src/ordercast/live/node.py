@@ -164,8 +164,10 @@ class Node:
         self._alarm.close()
         self.past.stop()
 
-    def leave(self) -> None:
-        self._input(record.LeaveAsked, self.stack.leave)
+    def leave(self, within_ns: Nanoseconds | None = None) -> None:
+        """Go in good order, at the latest after so long; Left tells what was not sent.  Asked again: sooner."""
+        until = None if within_ns is None else _clock() + within_ns
+        self._input(record.LeaveAsked, self.stack.leave, until)
         self._hand_over()
 
     def _fail(self, why: BaseException) -> None:

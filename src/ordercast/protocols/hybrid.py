@@ -16,6 +16,7 @@ Differs from the paper (numbers of the errata in docs/protocols/token_site.md):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Annotated, Any
 
@@ -24,8 +25,10 @@ from msgspec import Meta, Struct
 from ordercast.contract import (
     Action,
     Body,
+    Down,
     Event,
     Layer,
+    Leave,
     Note,
     Ordered,
     Receive,
@@ -88,7 +91,7 @@ class TokenSite(Layer):
 
     def __init__(self, setup: Setup) -> None:
         identity, self.options = setup.identity, setup.options
-        self.sender = Sender(setup, (Service.AGREED,), self._settled, carry=self._carry)
+        self.sender = Sender(setup, (Service.AGREED,), self._unsettled, carry=self._carry, go=self._go)
         self.null_ns = max(1, setup.timeout_ns // 50)  # T_null
         self.me = identity.me
         self.active = max(identity.members)  # the sequencer; the only active process
@@ -236,13 +239,18 @@ class TokenSite(Layer):
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == LEAVE:
-            return self.sender.go(now)
+            return self.sender.timer(now)
         assert name == "null"
         self.null_set = False
         return self._null()
 
-    def _settled(self) -> bool:
-        return not (self.Q or self.LT) and self.done[self.me] == self.c
+    def _unsettled(self) -> Iterator[Frame]:
+        """Own frames without a place in the order."""
+        return (frame for (sender, _), frame in self.Q.items() if sender == self.me)
+
+    def _go(self, now: Nanoseconds, until: Nanoseconds) -> list[Action]:
+        """Not without the tickets of what was received, which only the sequencer can give."""
+        return [*self._null(), Down(Leave(until))]
 
     def status(self) -> dict[str, Any]:
         waits = ""
@@ -284,7 +292,7 @@ PROTOCOLS = {
         provides=(Service.AGREED,),
         promises={
             "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S14", "S15", "S16", "S17", "S18", "S19",
-                       "L3", "L4", "L6", "L7", "L12")
+                       "L3", "L4", "L6", "L7", "L12", "L13")
         },
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
                             "partition", "pause", "slow", "drift", "clock", "overload"}),

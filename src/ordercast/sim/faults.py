@@ -266,10 +266,12 @@ class Pause(MemberFault, frozen=True, kw_only=True, tag="pause"):
 
 
 class Leaving(MemberFault, frozen=True, kw_only=True, tag="leave"):
-    """The member leaves in good order; after `away_ms` it starts again, or never."""
+    """The member leaves in good order, at the latest `within_ms` after it was asked to; `away_ms` after that, and when
+    it has left, it starts again, or never."""
 
     family = "leave"
     away_ms: Ms | None = None
+    within_ms: Ms | None = None
 
 
 class Regroup(MemberFault, frozen=True, kw_only=True, tag="regroup"):

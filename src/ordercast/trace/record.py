@@ -92,7 +92,7 @@ class RoomGiven(Input, frozen=True, gc=False):
 
 
 class LeaveAsked(Input, frozen=True, gc=False):
-    pass
+    until: int | None = None
 
 
 AnyInput = (
@@ -196,7 +196,7 @@ def feed(stack: Stack, codec: Codec, input: AnyInput) -> list[Action]:
         case RoomGiven():
             return stack.room(now, input.frames)
         case LeaveAsked():
-            return stack.leave(now)
+            return stack.leave(now, input.until)
 
 
 def started(now: int, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> Started:

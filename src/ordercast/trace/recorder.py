@@ -258,7 +258,7 @@ class Recorder:
         )  # fmt: skip
 
     def _left(self, time_ns: int, now_ns: int, event: Left) -> None:
-        self._plain(time_ns, now_ns, _LEAVE, None)
+        self._plain(time_ns, now_ns, _LEAVE, {"unsent": list(event.unsent)} if event.unsent else None)
 
     def _refuse(self, time_ns: int, now_ns: int, action: Refuse) -> None:
         self._plain(time_ns, now_ns, _REFUSE, {"why": action.why})

@@ -95,6 +95,7 @@ class Link(Layer):
         self.silent = [0] * self.n  # own heartbeats since each was last heard; an own pause is one of them
         self.absent: tuple[MemberId, ...] = ()
         self.leaving = self.left = False
+        self.owed = 0  # leaving: the last own number that everybody must have first
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         return [Up(ViewChange(self.view)), *self._window(), SetTimer("heartbeat", now + self.heartbeat_ns)]
@@ -133,8 +134,10 @@ class Link(Layer):
         if type(event) is FreeSpace:
             return self._room(now, event.frames)
         if type(event) is Leave:
-            self.leaving = True
-            return [SetTimer("leave", now + self.timeout_ns), *self._drain_out(now)]
+            if not self.leaving:
+                self.leaving, self.owed = True, self.reception.have[self.rank]
+            until = now + self.timeout_ns if event.until is None else event.until
+            return [SetTimer("leave", until), *self._drain_out(now)]
         return [Down(event)]
 
     def _multicast(self, body: Body) -> list[Action]:
@@ -356,19 +359,25 @@ class Link(Layer):
     # ----------------------------------------------------------------------------------------------------- leaving
 
     def _drain_out(self, now: Nanoseconds) -> list[Action]:
-        """Go when everybody has what we sent and what we hold."""
+        """Go when everybody has what we sent; who sent the rest keeps it until then, too."""
         if self.left:
             return []
         self._advance()
-        waits = self.stability.buffer or self.repair.gaps
-        return [] if waits else self._go("")
+        return self._go("") if self.stability.stable[self.rank] >= self.owed else []
 
     def _go(self, why: str) -> list[Action]:
         if self.left:
             return []
         self.left = True
         names = ("heartbeat", "status", "nack", "leave")
-        return [Note("left", {"why": why}), *map(CancelTimer, names), Up(Left())]
+        said = self._report() if self.n > 1 else []  # the others' last chance to hear what we have
+        return [Note("left", {"why": why}), *said, *map(CancelTimer, names), Up(Left(self._unsent()))]
+
+    def _unsent(self) -> tuple[int, int] | None:
+        """Own messages that somebody is not known to have."""
+        mine = (getattr(data.body, "frame", None) for (q, _), data in self.stability.buffer.items() if q == self.rank)
+        counters = [frame.counter for frame in mine if frame is not None and not frame.control]
+        return (min(counters), max(counters)) if counters else None
 
     def status(self) -> dict[str, Any]:
         gaps = self.repair.gaps

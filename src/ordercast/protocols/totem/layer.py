@@ -22,6 +22,7 @@ from ordercast.contract import (
     Event,
     FreeSpace,
     Layer,
+    Leave,
     Left,
     Note,
     Packet,
@@ -87,10 +88,12 @@ class RingLayer(Layer):
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if self.parted:
             return []
-        if type(event) is FreeSpace:
+        if type(event) is FreeSpace and not self.sender.leaving:
             more = self.rings.room is not None and event.frames > self.rings.room
             self.rings.give_room(event.frames)
             return self.turn.wake(now) if more and self.turn.hand.idle else []
+        if type(event) is Leave:
+            self.rings.give_room(None)
         return self.sender.down(now, event)
 
     # ---------------------------------------------------------------------------------------------------------- packets
@@ -128,14 +131,14 @@ class RingLayer(Layer):
             return self._carry(now, self.membership.timer(now, name, due))
         out = self._carry(now, self.membership.stood_still(now, due))
         if name == LEAVE:
-            return out + self.sender.go(now)
+            return out + self.sender.timer(now)
         if name == "alone":
             return out + self.turn.alone(now)
         assert name == "hold"
         return out + self.turn.resume(now)
 
-    def _go(self, now: Nanoseconds) -> list[Action]:
-        """Drained, or waited for T: pass on a token in hand and say goodbye."""
+    def _go(self, now: Nanoseconds, until: Nanoseconds) -> list[Action]:
+        """Drained, or waited for long enough: pass on a token in hand and say goodbye."""
         held = self.turn.hand.held is not None and len(self.rings.ring.members) > 1
         out = self.turn.resume(now) if held else []
         return out + self._carry(now, self.membership.leave(now))
@@ -166,7 +169,7 @@ class RingLayer(Layer):
                 self.turn.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
                 return self.turn.take(now)
             case Parted():
-                return [*self._stop(), Up(Left())]
+                return [*self._stop(), Up(Left(self.sender.unsent()))]
             case Outdone():
                 return [*self._stop(), Up(Ended(decision.why))]
         raise AssertionError(decision)

@@ -53,7 +53,7 @@ class Rings:
             return self.ring
         return self.attempt.new if state is State.RECOVERY and self.attempt is not None else None
 
-    def give_room(self, frames: int) -> None:
+    def give_room(self, frames: int | None) -> None:
         self.room = self.ring.room = frames
         if self.attempt is not None:
             self.attempt.new.room = frames

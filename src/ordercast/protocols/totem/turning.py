@@ -13,7 +13,7 @@ Differs from the papers:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
@@ -39,8 +39,8 @@ from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.ring import Held, Ring
 from ordercast.protocols.totem.rings import Rings
 from ordercast.protocols.totem.watch import Watch
-from ordercast.sender import Sender, Steps
-from ordercast.types import Cause, MemberId, Nanoseconds, NetId, Peer, Service, ViewId
+from ordercast.sender import Sender
+from ordercast.types import Cause, Frame, MemberId, Nanoseconds, NetId, Peer, Service, ViewId
 
 Carry = Callable[[Nanoseconds, list[Action]], list[Action]]
 Recovering = Callable[[Nanoseconds, Attempt, Token, int], list[Action]]
@@ -51,7 +51,7 @@ class Turning:
 
     carry: does what the membership decided, passes on the rest.
     recovering: called after a visit on a new ring with the token passed on and the mark before: is the exchange over?
-    go: says goodbye, when all of mine has arrived or T has passed.
+    go: says goodbye, when all of mine has arrived or waiting is over.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Turning:
         *,
         carry: Carry,
         recovering: Recovering,
-        go: Steps,
+        go: Callable[[Nanoseconds, Nanoseconds], list[Action]],
     ) -> None:
         self.me, self.net, self.timeout_ns = setup.identity.me, net, setup.timeout_ns
         self.rings, self.membership, self.options = rings, membership, rings.options
         self.standing = membership.standing
         self._carry, self._recovering = carry, recovering
-        self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.settled, wake=self.wake, go=go)
+        self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.unsettled, wake=self.wake, go=go)
         self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
         self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
         self.calm()
@@ -78,13 +78,15 @@ class Turning:
         """Nothing of a token in hand; the counters of a fresh ring."""
         self.hand = Hand()
         self.watch = Watch(self.me, self.timeout_ns)
-        self.own_last = self.options.first_seq  # number of my last frame on this ring
         self.told_safe = self.options.first_seq
 
-    def settled(self) -> bool:
-        """Whether every member of the view holds what I sent on this ring."""
+    def unsettled(self) -> Iterator[Frame]:
+        """What I sent on this ring and did not deliver, or of which I do not know that every member holds it."""
         ring = self.rings.ring
-        return self.standing.state is State.OPERATIONAL and min(ring.delivered, ring.safe_upto) >= self.own_last
+        for seq in range(min(ring.delivered, ring.safe_upto) + 1, ring.high + 1):
+            held = ring.store.get(seq)
+            if type(held) is Data and held.frame.sender == self.me:
+                yield held.frame
 
     # ---------------------------------------------------------------------------------------------------------- packets
 
@@ -237,7 +239,6 @@ class Turning:
         if mine:
             out += self.sender.originated(mine)
             out += map(Receive, mine)
-            self.own_last = new[-1].seq
             self.hand.heard(self.me)
         if len(ring.members) > 1:
             out += [Transmit(self.net, ALL, held) for held in new]

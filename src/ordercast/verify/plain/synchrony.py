@@ -122,7 +122,7 @@ def s14(run: Run) -> Finding:
                     continue
                 stay, delivered = known
                 meant = not row.groups or life.member in run.addressed.get(message, ())
-                meant = meant or (message not in run.addressed and _for_itself(life, row, stay.next))
+                meant = meant or (message not in run.addressed and for_itself(life, row, stay.next))
                 if meant and message not in (later if carry else delivered):
                     return broken(
                         f"member {life.member} went on to {_id(view_key(stay.next))} without delivering its own "
@@ -131,7 +131,7 @@ def s14(run: Run) -> Finding:
     return holds(judged)
 
 
-def _for_itself(life: Life, made: Row, until: Row | None) -> bool:
+def for_itself(life: Life, made: Row, until: Row | None) -> bool:
     """Of a message of groups that nobody delivered: its sender was in one of them, and stayed in it in that view."""
     inside: dict[str, bool] = {}
     for row in life.of(Kind.GROUP_VIEW):

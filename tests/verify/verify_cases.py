@@ -16,6 +16,9 @@ ABC = f"{AB} | 2 sub 1 | 2 org 1"
 T12 = "1 view 1,2 trans =2.1 <1.1"
 W12 = "1 view 1,2 =2.1 t=1,2 <1.1"
 LOSE3 = f"{T12} | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1 t=1,2 <1.1"
+# all three go on to view 2.1; 1 is outside the group x, to which 2 sends
+GO3 = " | ".join(f"{m} view 1,2,3 trans =2.1 <1.1 | {m} view 1,2,3 =2.1 t=1,2,3 <1.1" for m in (1, 2, 3))
+X23 = f"{V3} | 2 gview x 2,3 | 3 gview x 2,3 | 2 sub 1 g=x | 2 org 1 g=x"
 ORG1 = "1 sub 1 | 1 org 1"
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
@@ -61,6 +64,7 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1 "
              "| 2 view 1,2 =2.1 t=1,2 <1.1"),
         case(f"{V3} | {ORG1} | 1 del 1:1 | 2 del 1:1 | {LOSE3} | 3 view 3 =2.3"),
+        case(f"{X23} | 2 del 2:1 g=x | 3 del 2:1 g=x | {GO3}"),
     ],
     "S12": [
         case(f"{V3} | {LOSE3}"),
@@ -76,6 +80,7 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1 "
              "| 2 view 1,2 =2.1 t=1,2 <1.1"),
         case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12} | 2 view 1,2 trans =2.1 <1.1 | 0 crash 2"),
+        case(f"{X23} | 2 del 2:1 g=x | 3 del 2:1 g=x | {GO3}"),
     ],
     "S14": [
         case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | {W12}"),
@@ -225,6 +230,7 @@ REJECTED: dict[str, list[Case]] = {
     "S11": [
         case(f"{V3} | {ORG1} | 1 del 1:1 | {LOSE3}"),
         case(f"{V3} | {ORG1} | {LOSE3}".replace("| 2 view 1,2 =2.1", "| 2 del 1:1 | 2 view 1,2 =2.1")),
+        case(f"{X23} | 2 del 2:1 g=x | {GO3}"),  # the first that goes this way is outside the group
     ],
     "S12": [
         case("1 view 1,2 | 1 view 1 =2.1"),
@@ -247,6 +253,8 @@ REJECTED: dict[str, list[Case]] = {
     "S13": [
         case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | 2 view 1,2 trans =2.1 <1.1"),
         case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 | {W12} | 2 view 1,2 trans =2.1 <1.1 | 2 view 1,2 =2.1 t=1,2 <1.1"),
+        case(f"{X23} | 2 del 2:1 g=x | {GO3}"),
+        case(f"{X23} | {GO3}".replace("| 2 view 1,2,3 =2.1", "| 2 del 2:1 g=x | 2 view 1,2,3 =2.1")),
     ],
     "S14": [
         case(f"{V3} | {ORG1} | {T12} | {W12}"),

@@ -50,24 +50,26 @@ def s10(run: Run) -> Finding:
 
 
 def s11(run: Run) -> Finding:
-    first: dict[tuple[ViewKey | None, ViewKey | None], tuple[Life, Stay]] = {}
+    ways: dict[tuple[ViewKey | None, ViewKey | None], list[tuple[Life, Stay]]] = {}
     judged = 0
     for life in run.lives:
         for stay in life.stays:
             if stay.view is None or stay.next is None:
                 continue
             judged += 1
-            other, theirs = first.setdefault((stay.key, view_key(stay.next)), (life, stay))
-            found = _differ(run, other, theirs.deliveries, life, stay.deliveries)
-            if found:
-                what = f"of {_id(stay.key)}, before going on to {_id(view_key(stay.next))}"
-                return broken(f"{found[0]} {what}", [found[1], theirs.next, stay.next], judged)
+            same = ways.setdefault((stay.key, view_key(stay.next)), [])
+            for other, theirs in same:  # all of them: the first may be outside a group that two others share
+                found = _differ(run, other, theirs.deliveries, life, stay.deliveries)
+                if found:
+                    what = f"of {_id(stay.key)}, before going on to {_id(view_key(stay.next))}"
+                    return broken(f"{found[0]} {what}", [found[1], theirs.next, stay.next], judged)
+            same.append((life, stay))
     return holds(judged)
 
 
 def s13(run: Run) -> Finding:
-    before: dict[tuple[object, ...], tuple[Life, list[Delivery]]] = {}
-    during: dict[tuple[object, ...], tuple[Life, list[Delivery]]] = {}
+    before: dict[tuple[object, ...], list[tuple[Life, list[Delivery]]]] = {}
+    during: dict[tuple[object, ...], list[tuple[Life, list[Delivery]]]] = {}
     judged = 0
     for life in run.lives:
         for stay in life.stays:
@@ -77,12 +79,15 @@ def s13(run: Run) -> Finding:
             key = (stay.key, view_key(stay.transitional), frozenset(stay.transitional.members or ()))
             regular = [d for d in stay.deliveries if d.transitional is None]
             rest = [d for d in stay.deliveries if d.transitional is not None]
-            found = _differ(run, *before.setdefault(key, (life, regular)), life, regular)
-            if not found and stay.next is not None:
-                found = _differ(run, *during.setdefault(key, (life, rest)), life, rest)
-            if found:
-                what = f"around the same transitional view after {_id(stay.key)}"
-                return broken(f"{found[0]} {what}", [found[1], stay.transitional], judged)
+            for part, mine in ((before, regular), (during, rest)):
+                if part is during and stay.next is None:
+                    continue
+                for other, theirs in part.setdefault(key, []):
+                    found = _differ(run, other, theirs, life, mine)
+                    if found:
+                        what = f"around the same transitional view after {_id(stay.key)}"
+                        return broken(f"{found[0]} {what}", [found[1], stay.transitional], judged)
+                part[key].append((life, mine))
     return holds(judged)
 
 

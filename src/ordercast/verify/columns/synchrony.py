@@ -14,7 +14,7 @@ from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 def s9(run: Run) -> Finding:
     events, rows, view = run.units.events, run.units.event_row, run.event_view
     if len(run.views_used) < 2:
-        return holds(len(events))
+        return holds(run.delivered)
     first = np.empty(len(run.units.owner), np.int64)
     first[events[::-1]] = np.arange(len(events) - 1, -1, -1)
     other = first[events]
@@ -22,8 +22,8 @@ def s9(run: Run) -> Finding:
     if len(differs):
         k = int(differs[0])
         what = f"{run.named(int(events[k]))} was delivered in two views"
-        return broken(what, run.rows(rows[other[k]], rows[k]), len(events))
-    return holds(len(events))
+        return broken(what, run.rows(rows[other[k]], rows[k]), run.delivered)
+    return holds(run.delivered)
 
 
 def s10(run: Run) -> Finding:
@@ -47,8 +47,8 @@ def s10(run: Run) -> Finding:
     if len(differs):
         k = int(differs[0])
         what = f"{run.named(int(events[k]))} was delivered in another view than it was originated in"
-        return broken(what, run.rows(run.units.origin[events[k]], event_rows[k]), len(events))
-    return holds(len(events))
+        return broken(what, run.rows(run.units.origin[events[k]], event_rows[k]), run.delivered)
+    return holds(int(c["count"][rows].sum()) + run.delivered)
 
 
 def s11(run: Run) -> Finding:
@@ -175,7 +175,7 @@ def s20(run: Run) -> Finding:
             safe = np.flatnonzero(service[first:middle] == Service.SAFE) + first
             if not len(safe):
                 continue
-            judged += len(safe)
+            judged += int(run.columns["count"][run.units.event_row[safe]].sum()) if run.units.exact else len(safe)
             for member in sorted(members):
                 if member not in run.life_member:
                     absent.add(member)

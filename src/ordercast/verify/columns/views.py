@@ -39,15 +39,14 @@ def _components(run: Run, view: ViewRow) -> frozenset[Any] | None:
 
 
 def s6(run: Run) -> Finding:
-    judged = 0
-    for one, two in pairwise([view for view in run.views if view.regular]):
+    regular = [view for view in run.views if view.regular]
+    for one, two in pairwise(regular):
         if run.life_member[one.life] != run.life_member[two.life]:
             continue
-        judged += 1
         if one.key >= two.key:
             what = f"member {run.life_member[two.life]} installed {_id(two.key)} after {_id(one.key)}"
             return broken(what, run.rows(one.row, two.row))
-    return holds(judged)
+    return holds(len(regular))
 
 
 def s7(run: Run) -> Finding:
@@ -81,7 +80,7 @@ def s8(run: Run) -> Finding:
             return broken(
                 f"primary views {_id(one.key)} and {_id(two.key)} share no member", run.rows(one.row, two.row)
             )
-    return holds(len(primaries))
+    return holds(sum(stay.view >= 0 for stay in run.stays))
 
 
 def s12(run: Run) -> Finding:

@@ -110,6 +110,7 @@ def s3(run: Run) -> Finding:
     by_member: dict[int, Life] = {}
     for life in run.lives:  # by (member, incarnation)
         before = by_member.get(life.member)
+        judged += before is not None
         if before is not None and before.rows[0].time_ns > life.rows[0].time_ns:
             return broken(
                 f"member {life.member} came back with a smaller incarnation", [life.rows[0], before.rows[0]], judged

@@ -113,6 +113,7 @@ class Run:
                             self.originated[message] = row
                             self.origin_view[message] = view
         self.end_ns = max((row.time_ns for row in trace.rows), default=0)
+        self.delivered = sum(row.count or 0 for life in self.lives for row in life.of(Kind.DELIVER))
         self.groups = sorted({g for life in self.lives for row in life.of(Kind.DELIVER) for g in row.groups or ()})
 
     def meant_for(self, member: int, message: MessageId) -> bool:

@@ -24,6 +24,7 @@ def s9(run: Run) -> Finding:
 
 
 def s10(run: Run) -> Finding:
+    judged = 0
     for life in run.lives:
         view: Row | None = None
         regular: ViewKey | None = None
@@ -31,12 +32,13 @@ def s10(run: Run) -> Finding:
             if row.kind == Kind.VIEW:
                 view = row
                 regular = regular if row.view_kind == ViewKind.TRANSITIONAL else view_key(row)
-            elif view is not None and view.view_kind == ViewKind.TRANSITIONAL:
+                continue
+            judged += row.count or 0
+            if view is not None and view.view_kind == ViewKind.TRANSITIONAL:
                 return broken(f"member {life.member} originated in a transitional view", [view, row])
             elif view_key(row) is not None and view_key(row) != regular:
                 what = f"originated for view {_id(view_key(row))} while in {_id(regular)}"
                 return broken(f"member {life.member} {what}", [view, row])
-    judged = 0
     for life in run.lives:
         for delivery in life.deliveries():
             judged += 1

@@ -49,7 +49,7 @@ def write_live(directory: Path, head: Header, rows: list[Row]) -> list[Path]:
     return [file.path for file in files.values()]
 
 
-ROWS = [*some_rows(0), *some_rows(1), *some_rows(2), *some_rows(2, 10)]
+ROWS = [*some_rows(1), *some_rows(2), *some_rows(2, 10), *some_rows(4)]
 
 
 def test_a_live_directory(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_mixed_runs_and_two_headers(tmp_path: Path) -> None:
     [
         (lambda rows: rows[:5] + rows[6:], "local index 6 of member 1 was expected, found 7"),
         (lambda rows: rows[:5] + rows[4:], "local index 6 of member 1 was expected, found 5"),
-        (lambda rows: [*rows[:5], Row(1, 9, 6, 1, 1, 5)], "time goes backwards in row 6"),
+        (lambda rows: [*rows[:5], Row(1, 9, 6, 1, 1, 5)], "row 6 of member 1 in run 'r1': time goes backwards"),
     ],
 )
 def test_rows_that_do_not_follow_each_other(tmp_path: Path, change: object, why: str) -> None:

@@ -46,11 +46,14 @@ ACCEPTED: dict[str, list[Case]] = {
         case("1 view 1,2 from=1/2 | 2 view 1,2 from=2/1"),
         case(f"{V3} | {LOSE3} | 3 view 3 trans =2.3 <1.1"),
     ],
-    "S6": [case("1 view 1 =1.1 | 1 view 1,2 =2.1 | 1/2 view 1 =3.1"), case("1 view 1 =1.1 | 1 view 1,2 =1.2")],
+    "S6": [
+        case("1 view 1 =1.1 | 1 view 1,2 =2.1 | 2 view 1,2 =2.1 | 1/2 view 1 =3.1"),
+        case("1 view 1 =1.1 | 1 view 1 =1.2"),
+    ],
     "S7": [case(f"{AB} | 1 del 1:1")],
     "S8": [
         case(f"{V3} | {LOSE3} | 3 view 3 =2.3 minor | {ORG1} | 1 del 1:1"),
-        case("1 view 1 =1.1 | 1 view 1,2 =2.1 | 2 view 2,3 =3.2"),
+        case("1 view 1 =1.1 | 1 view 1,2 =2.1 | 2 view 2,3 =3.2 | 3 view 2,3 =3.2"),
     ],
     "S9": [
         case(f"{V3} | {ORG1} | 1 del 1:1 | {T12} | 2 view 1,2 trans =2.1 <1.1 | 2 del 1:1"),
@@ -194,6 +197,7 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | 1 sub 1 | 1 org 1 @50 | 2 del 1:1 @40"),
         case(f"{V} | 1 sub 2 | 1 org 1-2 | 2 del 1:1"),
         case(f"{V} | 1 sub 1 | 2 org 1:1"),
+        case(f"{V} | 0 start 1 | 0 start 2 | 1 del 2/7:1"),  # no such life ever was
     ],
     "S2": [case(f"{AB} | 2 del 1:1 | 2 del 1:1"), case(f"{V} | 1 sub 2 | 1 org 1-2 | 2 del 1:1-2 | 2 del 1:2")],
     "S3": [
@@ -215,7 +219,13 @@ REJECTED: dict[str, list[Case]] = {
         case("1 view 1 minor | 1 sub 1 | 1 org 1 | 1 del 1:1"),
         case("1 view 1 =1.1 | 2 view 2 =2.2"),
     ],
-    "S9": [case(f"{V} | {ORG1} | 1 del 1:1 | 2 view 1,2 =2.1 | 2 del 1:1")],
+    "S9": [
+        case(f"{V} | {ORG1} | 1 del 1:1 | 2 view 1,2 =2.1 | 2 del 1:1"),
+        # a deliver row that names another view than its life is in
+        case(f"{V} | {ORG1} | 1 del 1:1 view_seq=2"),
+        case(f"{V} | {ORG1} | 1 del 1:1 view_rep=2"),
+        case(f"{V3} | {ORG1} | {T12} | 1 del 1:1 view_kind=1"),
+    ],
     "S10": [
         case(f"1 view 1,2 | {ORG1} | 1 view 1,2 =2.1 | 1 del 1:1"),
         case(f"{V3} | {T12} | {ORG1}"),
@@ -352,7 +362,15 @@ REJECTED: dict[str, list[Case]] = {
 }  # fmt: skip
 
 UNJUDGED: dict[str, list[Case]] = {
-    "S1": [case("1 view 1,2 | 1 del 2:1")],
+    "S1": [
+        case("1 view 1,2 | 1 del 2:1"),
+        case("1 view 1,2 | 2/2 view 1,2 | 1 del 2/1:1"),  # the file of an earlier life is not there
+        case("1 view 1,2 | 0 start 2 | 0 start 2/2 | 2/2 view 1,2 | 1 del 2/1:1"),
+        case("1 view 1,2 | 2 view 1,2 | 0 start 2 | 0 start 2/2", live=True),
+    ],
+    "S4": [case("1 view 1,2")],
+    "S8": [case("1 view 1 =1.1 | 2 view 2,3 =2.2")],
+    "S12": [case(f"1 view 1,2 | 2/2 view 2 =1.2 | {T12} | {W12} | 1 sub 1 | 2/2 del 2/1:1")],
     "L3": [
         case(f"{AB} | 1 del 1:1 | 0 crash 2 | 1 end", timeout_ns=10_000),
         case(f"{AB} | 1 del 1:1 | 0 crash 2 | 0 stable 1 | 1 end @9000", timeout_ns=10_000),
@@ -373,13 +391,30 @@ UNJUDGED: dict[str, list[Case]] = {
         case(f"{V3} | 0 crash 3 | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @101 | 2 end @101", timeout_ns=10_000),
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000, level="deliver"),
+        case(f"1 view 1,2 | 0 crash 3 | {STABLE} | 1 end @900", timeout_ns=10_000),
+        case(
+            f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 @50 | {STABLE} | 1 view 1,2 =2.1 | 1 end @900",
+            timeout_ns=10_000,
+            live=True,
+        ),
     ],
     "L2": [case(f"{V} | 1 end | 2 end", timeout_ns=10_000)],
-    "L4": [case(AB)],
-    "L5": [case(V, level="deliver"), case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
+    "L4": [case(AB), case("1 view 1,2 | 1 sub 1 | 1 org 1 | 1 del 1:1 | 1 end @9000", timeout_ns=10_000)],
+    "L5": [
+        case(V, level="deliver"),
+        case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case(f"{VISITS.split(' | 2 ')[0]} | 1 view 1,2 | {STABLE} | 1 end @300", timeout_ns=10_000),
+    ],
     "L6": [case(AB), case(f"{AB} | 1 end outbox=1 | 2 end outbox=0", timeout_ns=10_000)],
     "L7": [case(f"{V} | 1 refuse | 0 crash 2")],
-    "L8": [case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 1 end @101", timeout_ns=10_000)],
+    "L8": [
+        case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 1 end @101", timeout_ns=10_000),
+        case(
+            f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 @50 | {STABLE} | 1 view 1,2 =2.1 | 1 end @900",
+            timeout_ns=10_000,
+            live=True,
+        ),
+    ],
     "L12": [case(V)],
 }
 

@@ -19,7 +19,7 @@ import msgspec
 from ordercast.errors import TraceError
 from ordercast.pipeline.scatter import arrow_schema, batch, scatter
 from ordercast.trace.find import Unit, find
-from ordercast.trace.load import runs_of, traces_of
+from ordercast.trace.load import runs_of, sound, traces_of
 from ordercast.trace.parquet import ParquetFile
 from ordercast.trace.schema import Header
 from ordercast.verify.catalogue import CATALOGUE, chosen
@@ -84,11 +84,14 @@ def judge_columns(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[s
     def judge(bad: list[TraceError]) -> Iterator[Judged]:
         if unit.kind == "rows":
             for header, columns in runs_of(unit, bad):
-                yield header, len(columns), check(columns, header, promises)
+                yield header, len(columns), check(columns, header, _named(unit, header, promises))
             return
         file = ParquetFile(unit.path)
         wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
         for headers, cuts, columns in file.groups(columns_for(wanted)):
+            for k, header in enumerate(headers):
+                _named(unit, header, promises)
+                sound(unit.path, header, columns.slice(cuts[k], cuts[k + 1]))
             verdicts = check_many(columns, cuts, headers, promises)
             for k, header in enumerate(headers):
                 yield header, cuts[k + 1] - cuts[k], verdicts[k]
@@ -102,7 +105,7 @@ def judge_plain(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[str
 
     def judge(bad: list[TraceError]) -> Iterator[Judged]:
         for trace in traces_of(unit, bad):
-            yield trace.header, len(trace), check(trace, promises)
+            yield trace.header, len(trace), check(trace, _named(unit, trace.header, promises))
 
     return _rows(unit, judge)
 
@@ -118,6 +121,15 @@ def _rows(unit: Unit, judge: Callable[[list[TraceError]], Iterator[Judged]]) -> 
         bad.append(why)
     for entry in bad:
         yield {"path": entry.path, "state": UNREADABLE, "text": entry.why, "offset": entry.offset}
+
+
+def _named(unit: Unit, header: Header, promises: Sequence[str] | None) -> Sequence[str] | None:
+    """Judge by these, or by those of the header, which must be known here."""
+    unknown = [] if promises is not None else [id for id in header.promises if id not in CATALOGUE]
+    if unknown:
+        why = f"run {header.run!r} is to be judged by {unknown[0]!r}, a promise that is not known here"
+        raise TraceError(unit.path, 0, why)
+    return promises
 
 
 def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ordercast.trace.schema import LEVEL_KINDS, Header, Kind, Level, Row
 from ordercast.verify.catalogue import Promise
+from ordercast.verify.lost import Lost
 
 HOLDS, BROKEN, CANNOT_JUDGE, NOTHING = "holds", "broken", "cannot judge", "nothing to judge"
 ORDER = ("S18", "S17", "S19", "S21")  # promises of one order, which one cause breaks together: the one that tells first
@@ -29,6 +30,11 @@ def holds(judged: int, text: str = "") -> Finding:
 
 def broken(text: str, rows: Iterable[Row | None], judged: int = 0) -> Finding:
     return Finding(BROKEN, text, tuple(row for row in rows if row is not None), judged)
+
+
+def unless_lost(finding: Finding, lost: Lost) -> Finding:
+    """What would hold, were everything there."""
+    return cannot_judge(lost.words()) if lost and finding.state == HOLDS else finding
 
 
 def cannot_judge(text: str) -> Finding:

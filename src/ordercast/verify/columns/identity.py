@@ -7,7 +7,7 @@ import numpy as np
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.columns.groups import has_groups
 from ordercast.verify.columns.model import Array, Run, first_places
-from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
+from ordercast.verify.verdict import Finding, broken, holds
 
 
 def s1(run: Run) -> Finding:
@@ -15,15 +15,16 @@ def s1(run: Run) -> Finding:
     if found:
         return found
     c, rows, judged = run.columns, run.delivers, run.delivered
-    silent = [member for member in run.header.members if member not in run.life_member]
-    known = ~np.isin(c["sender"][rows], silent) if silent else np.ones(len(rows), bool)
-    rows = rows[known] if silent else rows
     origin = _origins(run, rows)
     lost = np.flatnonzero(origin < 0)
+    if run.lost and len(lost):
+        who = zip(*(c[name][rows[lost]].tolist() for name in ("sender", "sender_incarnation")), strict=True)
+        lost = lost[[not run.lost.life(*life) for life in who]]
     if len(lost):
         row = int(rows[lost[0]])
         what = f"member {run.member_of(row)} delivered what nobody originated so"
         return broken(what, [*_near(run, row), *run.rows(row)], judged)
+    rows, origin = (rows[origin >= 0], origin[origin >= 0]) if run.lost else (rows, origin)
     if not run.header.live:
         early = np.flatnonzero(c["time_ns"][origin] > c["time_ns"][rows])
         if len(early):
@@ -31,8 +32,6 @@ def s1(run: Run) -> Finding:
             return broken(f"member {run.member_of(b)} delivered before it was originated", run.rows(a, b), judged)
     for row in _altered(run, rows)[:1]:
         return broken(f"member {run.member_of(row)} delivered an altered message", run.rows(row), judged)
-    if not known.all():
-        return cannot_judge(f"the trace of member {silent[0]}, which sent messages, is not there")
     return holds(judged)
 
 

@@ -152,6 +152,8 @@ def l4(run: Run) -> Finding:
         if not len(mine):
             continue
         for member in sorted(run.view_at[stay.view].members):
+            if run.lost.some(member):
+                continue
             got = np.zeros(len(units.owner), bool)
             for other in run.by_view[stay.code]:
                 if run.life_member[other.life] == member:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.trace.schema import Kind, Level
-from ordercast.types import Service
+from ordercast.trace.schema import NULL_U32, Kind, Level
+from ordercast.types import Service, ViewKind
 from ordercast.verify.columns.groups import addressed, for_itself, has_groups
 from ordercast.verify.columns.model import Array, Run, Stay
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
+_DELIVER, _REGULAR, _TRANSITIONAL = int(Kind.DELIVER), int(ViewKind.REGULAR), int(ViewKind.TRANSITIONAL)
+
 
 def s9(run: Run) -> Finding:
+    astray = _astray(run)
+    if astray >= 0:
+        at = max((view.row for view in run.views if view.row < astray), default=-1)
+        what = f"member {run.member_of(astray)} delivered for another view than it was in"
+        return broken(what, run.rows(at, astray))
     events, rows, view = run.units.events, run.units.event_row, run.event_view
     if len(run.views_used) < 2:
         return holds(run.delivered)
@@ -24,6 +31,22 @@ def s9(run: Run) -> Finding:
         what = f"{run.named(int(events[k]))} was delivered in two views"
         return broken(what, run.rows(rows[other[k]], rows[k]), run.delivered)
     return holds(run.delivered)
+
+
+def _astray(run: Run) -> int:
+    """The first deliver row that names another view than the last one its life installed, or -1."""
+    c = run.columns
+    bounds = {0: (-1, -1, 0), **dict.fromkeys(run.life_start.tolist(), (-1, -1, 0))}
+    bounds |= {view.row: (*view.key, _REGULAR if view.regular else _TRANSITIONAL) for view in run.views}
+    starts = np.array(sorted(bounds), np.int64)
+    seq, rep, kind = np.array([bounds[row] for row in starts.tolist()], np.int64).T
+    lengths = np.diff(np.append(starts, len(c)))
+    wrong = c["view_seq"] != np.repeat(seq, lengths)
+    wrong |= c["view_rep"] != np.repeat(rep.astype(np.uint32), lengths)
+    wrong |= (c["view_kind"] != np.repeat(kind.astype(np.uint8), lengths)) & (c["view_kind"] != 0)
+    wrong &= (run.kind == _DELIVER) & (c["view_seq"] >= 0) & (c["view_rep"] != NULL_U32)
+    found = np.flatnonzero(wrong)
+    return int(found[0]) if len(found) else -1
 
 
 def s10(run: Run) -> Finding:
@@ -177,6 +200,8 @@ def s20(run: Run) -> Finding:
                 continue
             judged += int(run.columns["count"][run.units.event_row[safe]].sum()) if run.units.exact else len(safe)
             for member in sorted(members):
+                if run.lost.some(member):
+                    continue
                 if member not in run.life_member:
                     absent.add(member)
                     continue

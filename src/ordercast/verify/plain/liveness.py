@@ -8,7 +8,7 @@ from itertools import pairwise
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.bounds import Stability, delivery_ns, drain_ns, rotation_ns, token_ns
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named, view_key
-from ordercast.verify.plain.settling import DISTURBED, bound_of, common_view, regular_views, stable_of, view_at
+from ordercast.verify.plain.settling import DISTURBED, bound_of, common_view, regular_views, stable_of, untold, view_at
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
@@ -93,6 +93,8 @@ def l4(run: Run) -> Finding:
                 if row.time_ns > horizon:
                     continue
                 for member in stay.view.members or ():
+                    if run.lost.some(member):
+                        continue
                     if row.groups and member not in run.addressed.get(message, ()):
                         continue
                     judged += 1
@@ -117,6 +119,8 @@ def l5(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
+    if gone := untold(run, stable):
+        return gone
     bound, begin, judged = token_ns(run.header, stable), stable.since_ns + bound_of(run, stable), 0
     visits: dict[int, list[Row]] = {member: [] for member in sorted(stable.members)}
     for life in run.lives:

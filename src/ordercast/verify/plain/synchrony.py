@@ -12,6 +12,14 @@ def s9(run: Run) -> Finding:
     first: dict[MessageId, Delivery] = {}
     judged = 0
     for life in run.lives:
+        view: Row | None = None
+        for row in life.of(Kind.VIEW, Kind.DELIVER):
+            if row.kind == Kind.VIEW:
+                view = row
+            elif view_key(row) is not None and not _says(row, view):
+                what = f"delivered for view {_id(view_key(row))} while in {_id(view_key(view))}"
+                return broken(f"member {life.member} {what}", [view, row])
+    for life in run.lives:
         for delivery in life.deliveries():
             judged += 1
             other = first.setdefault(delivery.message, delivery)
@@ -21,6 +29,11 @@ def s9(run: Run) -> Finding:
                     f"and in {_id(delivery.view)} by member {life.member}", [other.row, delivery.row], judged,
                 )  # fmt: skip
     return holds(judged)
+
+
+def _says(row: Row, view: Row | None) -> bool:
+    """Whether the view that a row names is this one, and of its kind if it names that."""
+    return view is not None and view_key(row) == view_key(view) and row.view_kind in (None, view.view_kind)
 
 
 def s10(run: Run) -> Finding:
@@ -172,6 +185,8 @@ def s20(run: Run) -> Finding:
                 judged += 1
                 view = delivery.transitional or stay.view
                 for member in view.members or ():
+                    if run.lost.some(member):
+                        continue
                     found = _not_safe(run, stays, stay.key, delivery, member)
                     if found:
                         return broken(found[0], [view, delivery.row, found[1]], judged)

@@ -42,8 +42,9 @@ class Builder:
         self.index[key] = self.index.get(key, 0) + 1
         if kind == Kind.VIEW:
             self.view[key] = (fields["view_seq"], fields["view_rep"], fields["view_kind"])
-        elif member and "view_seq" not in fields and kind not in (Kind.START, Kind.CRASH):
-            fields["view_seq"], fields["view_rep"], fields["view_kind"] = self.view.get(key, (None, None, None))
+        elif member and kind not in (Kind.START, Kind.CRASH):
+            names = ("view_seq", "view_rep", "view_kind")
+            fields = dict(zip(names, self.view.get(key, (None, None, None)), strict=True)) | fields
         position = self.position.get(key, 0) if member else None
         if kind == Kind.DELIVER:
             self.position[key] = self.position.get(key, 0) + fields["count"]
@@ -82,7 +83,7 @@ def _option(word: str, fields: dict[str, Any]) -> bool:
         fields["digest"] = int(word[1:])
     elif word in ("safe", "causal", "fifo"):
         fields["service"] = int(Service[word.upper()])
-    elif word.startswith(("ring=", "order_seq=", "order_epoch=")):
+    elif word.startswith(("ring=", "order_seq=", "order_epoch=", "view_")):
         name, _, value = word.partition("=")
         fields[name] = int(value)
     elif word.startswith("stamp="):

@@ -169,8 +169,9 @@ def span(ns: float | None) -> str:
 def _line(line: Any) -> PromiseLine:
     promise = CATALOGUE[line.promise]
     return PromiseLine(
-        line.promise, promise.name, promise.statement, line.holds, line.broken, line.cannot_judge, line.judged
-    )
+        line.promise, promise.name, promise.statement, line.holds, line.broken, line.cannot_judge, line.nothing,
+        line.judged,
+    )  # fmt: skip
 
 
 def _short(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
 from ordercast.verify.columns import groups, identity, leaving, liveness, order, synchrony, views
 from ordercast.verify.columns.model import Run
-from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, verdict, without_end
+from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, unless_lost, verdicts, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
@@ -65,8 +65,8 @@ def check(columns: Columns, header: Header, promises: Sequence[str] | None = Non
         why = missing(promise, header) or run.gap
         if not why and not run.lives:
             why = "no member wrote a row"
-        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run), note))
-    return out
+        out.append((promise, cannot_judge(why) if why else unless_lost(CHECKS[promise.id](run), run.lost)))
+    return verdicts(out, note)
 
 
 def check_many(

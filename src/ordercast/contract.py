@@ -89,6 +89,12 @@ class Left(Event, frozen=True, gc=False):
     """This member has left in good order; nothing follows."""
 
 
+class Ended(Event, frozen=True, gc=False):
+    """This member cannot go on, and ends at once; `why` is the sentence for whoever runs it."""
+
+    why: str
+
+
 # up, between layers
 
 

@@ -151,7 +151,9 @@ class Forger:
                     return self.frame()
                 fields = shape(type(value)).fields if not kind.fields else kind.fields
                 field = rng.choice(fields)
-                return msgspec.structs.replace(value, **{field.name: self.change(getattr(value, field.name), field.type)})
+                return msgspec.structs.replace(
+                    value, **{field.name: self.change(getattr(value, field.name), field.type)}
+                )
             case inspect.IntType():
                 return self.number(kind, value)
             case inspect.BytesType() if value:

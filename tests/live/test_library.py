@@ -158,6 +158,33 @@ def test_one_place_for_one_member() -> None:
     run(work())
 
 
+def test_a_second_claimant_cannot_join_and_the_first_stays() -> None:
+    """As if from another machine: with an address of its own."""
+    port, first, second, other = free_ports(4)
+    name = f"claim-{os.getpid()}-{port}"
+
+    def member(me: int, mine: int) -> ordercast.Group:
+        addresses = {1: f"127.0.0.1:{first}", 2: f"127.0.0.1:{mine}"}
+        return ordercast.join(name, me=me, members=addresses, port=port, protocol="totem", insecure=True)
+
+    async def work() -> None:
+        one, two = await asyncio.gather(member(1, second).__aenter__(), member(2, second).__aenter__())
+        while one.view is None or one.view.members != (1, 2):
+            await asyncio.sleep(0.01)
+        with pytest.raises(ordercast.RunError, match="another process is member 2 and is in a view with others"):
+            async with member(2, other) as three:
+                async for _ in three:
+                    pass
+        await two.send(b"still here")
+        async for event in one:
+            if getattr(event, "data", b"") == b"still here":
+                break
+        assert one.view.members == (1, 2)
+        await asyncio.gather(one.leave(), two.leave())
+
+    run(work())
+
+
 def test_other_threads_forks_and_closed_loops() -> None:
     async def work() -> ordercast.Group:
         (group,) = joined()

@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 
+from ordercast.lab.bench import free_ports
 from ordercast.trace.load import load
 from ordercast.trace.schema import Kind
 
-from .conftest import ROOT, WAIT_SECONDS, Cli, environment
+from .conftest import ROOT, WAIT_SECONDS, Cli, environment, wait_for
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[dict[str, Any]]:
@@ -66,6 +67,48 @@ def test_lines_are_sent_deliveries_and_views_are_printed(cli: Cli, group_file: C
     assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [0, 0]
     nobody = cli.run("status", "--config", file, "--json")
     assert nobody.returncode == 1 and json.loads(nobody.stdout)["members"][0]["error"] == "not running"
+
+
+def test_a_second_process_with_a_members_id_ends_with_a_sentence(
+    cli: Cli, group_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """On another machine, by its address and its state folder: the first stays, the group is whole afterwards."""
+    file = group_file(3, protocol='"totem"')
+    members = [cli.start("member", "--config", str(file), "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2, 3)]
+    for member in members:
+        _until_view(member, [1, 2, 3])
+    before = {each["member"]: each["incarnation"] for each in cli.json("status", "--config", str(file))["members"]}
+    own = tomllib.loads(file.read_text())["member"][1]["address"]
+    (port,) = free_ports(1)
+    elsewhere = tmp_path / "elsewhere" / "group.toml"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(file.read_text().replace(own, f"127.0.0.1:{port}"))
+
+    second = cli.run("member", "--config", str(elsewhere), "--id", "2")
+    assert second.returncode == 1
+    said = second.stderr.splitlines()[-1]
+    assert "another process is member 2 and is in a view with others" in said and "expected one process" in said
+
+    def whole() -> bool:
+        status = cli.json("status", "--config", str(file))["members"]
+        return all(each["view"]["members"] == [1, 2, 3] and not each["waits"] for each in status)
+
+    wait_for(whole)
+    after = {each["member"]: each["incarnation"] for each in cli.json("status", "--config", str(file))["members"]}
+    assert after == before, "the lives that were there first"
+    members[1].stdin.write("still here\n")
+    members[1].stdin.flush()
+    for member in members:
+        while lines(member, 1)[0].get("data") != "still here":
+            pass
+        member.send_signal(signal.SIGTERM)
+    assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [0, 0, 0]
+    assert "another process says it is this member" in members[1].stderr.read()
+
+
+def _until_view(member: subprocess.Popen[str], ids: list[int]) -> None:
+    while (event := lines(member, 1)[0])["event"] != "view" or event["members"] != ids:
+        pass
 
 
 def test_junk_on_a_members_ports_is_counted_and_disturbs_nothing(cli: Cli, group_file: Callable[..., Path]) -> None:

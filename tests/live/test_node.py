@@ -323,6 +323,20 @@ def test_bad_datagrams_are_counted_and_change_nothing() -> None:
 node: Node
 
 
+def test_a_probation_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place(2)
+
+    async def work() -> None:
+        place.start(1)
+        struck = Note("probation", {"member": 2, "until": 9, "why": "silence", "ns": 2_560_000_000})
+        place.core(1).scripts[b"struck"] = [struck, Note("probation", {"member": 2, "until": 10})]
+        place.start(2).submit(Submission([b"struck"]))
+        await until(lambda: caplog.messages)
+        assert caplog.messages == ["ordercast: member 1: member 2 is kept out for 2.56 s: its link failed (silence)"]
+
+    play(place, work())
+
+
 def test_timers_come_once_after_queued_packets_and_never_when_cancelled() -> None:
     place = Place(2)
 

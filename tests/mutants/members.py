@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,12 +39,12 @@ def members_one_way_hearing(setup: Setup) -> Stack:
     class OneWay(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
             both = {
                 q: replace(row, hears=row.hears | {p for p, r in rows.items() if q in r.hears}) if row.hears else row
                 for q, row in rows.items()
             }
-            return super().__call__(both)
+            return super().__call__(now, both)
 
     return totem(setup, chooser=OneWay)
 
@@ -65,9 +65,9 @@ def members_work_is_no_evidence(setup: Setup) -> Stack:
     class Direct(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
             self.direct = True
-            return super().__call__(rows)
+            return super().__call__(now, rows)
 
     return totem(setup, chooser=Direct)
 
@@ -79,8 +79,8 @@ def members_no_preference(setup: Setup) -> Stack:
     class Fickle(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
-            return super().__call__({q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
+            return super().__call__(now, {q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
 
     return totem(setup, chooser=Fickle)
 
@@ -121,8 +121,8 @@ def members_earlier_life_counts(setup: Setup) -> Stack:
     class AnyLife(Evidence):
         __slots__ = ()
 
-        def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
-            return False
+        def counts(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+            return True
 
     return totem(setup, evidence=AnyLife)
 
@@ -156,8 +156,8 @@ def members_clone_admitted(setup: Setup) -> Stack:
     class Twin(Sight):
         __slots__ = ()
 
-        def admit(self, peer: Peer) -> bool:
-            return peer.id == self.me or super().admit(peer)
+        def admit(self, now: Nanoseconds, peer: Peer) -> bool:
+            return peer.id == self.me or super().admit(now, peer)
 
     return totem(setup, sight=Twin)
 
@@ -390,8 +390,8 @@ def members_ring_numbers_wrap(setup: Setup) -> Stack:
     class Wraps(RingNumber):
         __slots__ = ()
 
-        def next(self) -> int:
-            return super().next() % 2**31
+        def next(self, members: Iterable[MemberId] = ()) -> int:
+            return super().next(members) % 2**31
 
     return totem(setup, number=Wraps)
 
@@ -401,7 +401,7 @@ def members_number_not_raised(setup: Setup) -> Stack:
     class Same(RingNumber):
         __slots__ = ()
 
-        def next(self) -> int:
+        def next(self, members: Iterable[MemberId] = ()) -> int:
             return self.used + 4
 
     return totem(setup, number=Same)
@@ -411,8 +411,8 @@ def members_number_not_raised(setup: Setup) -> Stack:
 def members_left_out_not_taken_back(setup: Setup) -> Stack:
     class Closed(Stay):
         def consider(self, now: Nanoseconds) -> None:
-            chosen = self._chooser(self._standing.taught(self._sight.table.rows))
-            if not set(chosen) > set(self._standing.installed.members):
+            chosen = self._chooser(now, self._standing.taught(self._sight.table.rows))
+            if not set(chosen or ()) > set(self._standing.installed.members):
                 super().consider(now)
 
     return totem(setup, stay=Closed)

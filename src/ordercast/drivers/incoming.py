@@ -92,7 +92,7 @@ class Incoming:
         now = self._clock()
         if drops:
             self._lost(net, drops)
-        if self.admission.newest.get(peer.id) != peer:
+        if self.admission.last.get(peer.id) != peer:
             try:
                 self.admission.check(peer)
             except WireError as why:

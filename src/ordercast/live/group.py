@@ -154,7 +154,8 @@ class Group:
 
     def _failed(self, why: BaseException) -> None:
         """The node stopped: a fault of ours or of the machine."""
-        self._end = RunError(f"member {self.me} of {self.config.group} stopped: {type(why).__name__}: {why}")
+        words = str(why) if isinstance(why, RunError) else f"{type(why).__name__}: {why}"
+        self._end = RunError(f"member {self.me} of {self.config.group} stopped: {words}")
         self._end.__cause__ = why
         for future in (self._in_view, self._gone):
             if future is not None and not future.done():

@@ -9,6 +9,7 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 import socket
 import time
@@ -23,6 +24,7 @@ from ordercast.contract import (
     Action,
     CancelTimer,
     Delivered,
+    Ended,
     Event,
     Note,
     Packet,
@@ -35,7 +37,7 @@ from ordercast.contract import (
 )
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
-from ordercast.errors import WireError
+from ordercast.errors import RunError, WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
@@ -55,6 +57,7 @@ REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 
 Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
+_logger = logging.getLogger("ordercast")
 
 
 class Node:
@@ -83,7 +86,7 @@ class Node:
         self.view: View | None = None
         self.running = False
         self.started_ns = 0
-        admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
+        admission, trains = Admission(identity, info.hears_self, info.judges_lives), 2 * len(identity.members)
         self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
         self.timers: dict[str, Nanoseconds] = {}
@@ -327,7 +330,14 @@ class Node:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
             elif kind is Note and action.name == DROP:  # type: ignore[attr-defined]
                 self.incoming.drops[action.fields["reason"]] += 1  # type: ignore[attr-defined]
+            elif kind is Note and action.name in report.TOLD:  # type: ignore[attr-defined]
+                self._tell(action)  # type: ignore[arg-type]
         outgoing.flush()
+
+    def _tell(self, note: Note) -> None:
+        words = report.told(note)
+        if words:
+            _logger.warning("ordercast: member %d: %s", self.identity.me, words)
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
         timers, alarm = self.timers, self._alarm
@@ -347,6 +357,8 @@ class Node:
             self.delivered_bytes += size
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
+        elif kind is Ended:
+            self._loop.call_soon(self._fail, RunError(event.why))  # type: ignore[attr-defined]
         self._events.append(event)
 
     # ------------------------------------------------------------------------------------------------------- status

@@ -6,11 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from ordercast.contract import Note
 from ordercast.trace.schema import DatagramCounts
 from ordercast.types import Nanoseconds, View
 
 if TYPE_CHECKING:
     from ordercast.live.node import Node
+
+
+_WAITS = "waits", "apart"  # what holds the core up; who is kept out of its view, which holds nobody up
+TOLD = frozenset(("implausible", "probation", "rival"))
+
+
+def told(note: Note) -> str:
+    """What of a core's notes belongs into the log of whoever runs the member; "" for most."""
+    fields = note.fields
+    if note.name == "rival":
+        return f"another process says it is this member (life {fields['incarnation']})"
+    if note.name == "implausible":
+        return f"packets of member {fields['member']} are dropped: {fields['what']} is a wrong clock's, there or here"
+    if note.name == "probation" and "why" in fields:
+        return (
+            f"member {fields['member']} is kept out for {fields['ns'] / 1e9:.3g} s: its link failed ({fields['why']})"
+        )
+    return ""
 
 
 def last_row(node: Node) -> dict[str, Any]:
@@ -51,7 +70,7 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "trains_lost": incoming.station.lost,
         },
         "drops": dict(sorted(incoming.drops.items())),
-        "waits": [f"{name}: {layer['waits']}" for name, layer in layers.items() if layer.get("waits")],
+        "waits": [f"{name}: {layer[key]}" for name, layer in layers.items() for key in _WAITS if layer.get(key)],
         "layers": layers,
     }
 

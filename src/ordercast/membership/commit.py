@@ -65,7 +65,6 @@ class Commit:
 
     def came(self, now: Nanoseconds, token: CommitToken) -> None:
         """A commit token was seen; it may be for another member."""
-        self._number.see(token.ring_id.seq)
         self._handover.overtaken(Got(token.ring_id, 0, token.hop))
         if token.to != self._sight.me:
             return
@@ -82,7 +81,8 @@ class Commit:
 
     def begin(self, now: Nanoseconds) -> None:
         """All agreed, and I am the representative."""
-        self._accept(now, blank(ViewId(self._number.next(), self._sight.me), self._ballot.proposal))
+        members = self._ballot.proposal
+        self._accept(now, blank(ViewId(self._number.next(members), self._sight.me), members))
 
     def take(self, now: Nanoseconds, token: CommitToken) -> None:
         """First rotation: it counts if it is for what I propose now, and newer than what I have used or hold."""
@@ -97,7 +97,7 @@ class Commit:
         self._ballot.pending = token
         if token.hop:
             self._standing.got = Got(token.ring_id, 0, token.hop)
-        self._step.out += self._number.need(token.ring_id.seq)
+        self._step.out += self._number.want(token.ring_id.seq)
         self._try(now)
 
     def stored(self, now: Nanoseconds, ill: bool) -> None:
@@ -149,7 +149,8 @@ class Commit:
         forming.incarnations = dict(zip(token.members, incarnations, strict=True))
         for q, incarnation in forming.incarnations.items():
             if q != self._sight.me:
-                self._sight.learn(now, q, incarnation)
+                self._sight.agreed(now, q, incarnation)
+        self._sight.plausible.agreed(now, token.ring_id.seq, incarnations)
         alone = len(token.members) == 1
         if not alone:
             self._forward(now, forward(token))

@@ -59,11 +59,20 @@ class Got(Struct, frozen=True, order=True, array_like=True, gc=False):
     number: U63
 
 
+class Rival(Struct, frozen=True, array_like=True, gc=False):
+    """Another life of the sender's id is about; and what the sender was when they met."""
+
+    incarnation: U63
+    together: bool  # in a view with others
+    age_ns: U63
+
+
 class Hello(Packet, frozen=True, array_like=True, gc=False, tag=40):
     """Multicast by every member each T_hello outside Gather, and when its own row changed."""
 
     view: ViewId
     rows: PackedRows
+    rival: Rival | None = None
 
     def check(self) -> None:
         self.rows.check()

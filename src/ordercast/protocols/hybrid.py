@@ -154,9 +154,10 @@ class TokenSite(Layer):
         if why:
             return [dropped(why, member=sender)]
         out: list[Action] = []
-        if body.tickets:  # type: ignore[attr-defined]
-            self._take_tickets(sender, body.tickets)  # type: ignore[attr-defined]
-        self.t = max(self.t, body.promise)  # type: ignore[attr-defined]
+        if sender == self.active:  # nobody else issues tickets, or has a clock that counts
+            if body.tickets:  # type: ignore[attr-defined]
+                self._take_tickets(sender, body.tickets)  # type: ignore[attr-defined]
+            self.t = max(self.t, body.promise)  # type: ignore[attr-defined]
         if type(body) is Sent:
             out.append(Receive(body.frame))
             self.Q[sender, body.c] = body.frame
@@ -288,6 +289,7 @@ PROTOCOLS = {
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
                             "partition", "pause", "slow", "drift", "clock", "overload"}),
         needs=("reliable causal multicast", "a fixed view"),
+        judges_lives=True,
         options=HybridOptions,
         probes=("nack", "retransmit", "hold", "null", "window", "drop"),
     )

@@ -39,10 +39,11 @@ class Carrier:
         codec: Codec,
         *,
         hears_self: bool,
+        all_lives: bool,
         sizes: bool,
     ) -> None:
         self.scenario, self.schedule, self.journal, self.hosts, self.codec = scenario, schedule, journal, hosts, codec
-        self.hears_self = hears_self
+        self.hears_self, self.all_lives = hears_self, all_lives
         self.group = wire_header.group_id(GROUP)
         self.media = media(scenario, scenario.generator("network"), hears_self)
         self.receivers = [  # net -> sender -> who hears its multicasts

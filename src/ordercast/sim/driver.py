@@ -15,6 +15,7 @@ from ordercast.contract import (
     Action,
     CancelTimer,
     Delivered,
+    Ended,
     Event,
     Left,
     Note,
@@ -47,6 +48,7 @@ class Driver:
 
     _reading: Datagram  # of the longer way
     left: Callable[[Host], None]  # told when a member left in good order
+    ended: Callable[[Host, int], None]  # told when this life of a member cannot go on
 
     def __init__(self, carrier: Carrier) -> None:
         self.carrier, self.schedule, self.journal = carrier, carrier.schedule, carrier.journal
@@ -283,6 +285,8 @@ class Driver:
             self.schedule.later(self.schedule.time, self._room, host, host.incarnation)
         elif what is Left:
             self.left(host)
+        elif what is Ended:
+            self.schedule.later(self.schedule.time, self.ended, host, host.incarnation)
 
     def _other_action(self, host: Host, action: Any, kind: type) -> None:
         """What is neither said upwards nor transmitted."""

@@ -29,7 +29,7 @@ class Lives:
         self.scenario, self.driver, self.maker = scenario, driver, maker
         self.options, self.frame_bytes = options, frame_bytes
         self.schedule, self.journal = driver.schedule, driver.journal
-        driver.left = self.left
+        driver.left, driver.ended = self.left, self._outdone
 
     def start(self, host: Host) -> None:
         """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
@@ -64,12 +64,12 @@ class Lives:
     def _admit(self, host: Host, identity: Identity) -> None:
         """A new life knows nobody."""
         driver = self.driver
-        admission = Admission(identity, driver.carrier.hears_self)
+        admission = Admission(identity, driver.carrier.hears_self, driver.carrier.all_lives)
         host.incoming = Incoming(
             driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
             partial(driver.received, host), partial(driver.refused, host),
         )  # fmt: skip
-        host.peer, host.known, host.untold = admission.me, admission.newest, host.incoming.untold
+        host.peer, host.known, host.untold = admission.me, admission.last, host.incoming.untold
 
     def _setup(self, host: Host, store: Store) -> Setup:
         scenario, identity = self.scenario, self._identity(host, store)
@@ -143,6 +143,11 @@ class Lives:
         if host.up and host.incarnation == incarnation:
             self._end(host)
             host.left = True
+
+    def _outdone(self, host: Host, incarnation: int) -> None:
+        """Another process has its place."""
+        if host.up and host.incarnation == incarnation:
+            self.crash(host, "outdone")
 
     # ------------------------------------------------------------------------------------------------ in mid-handler
 

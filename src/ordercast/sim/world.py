@@ -75,7 +75,7 @@ class World:
         self.hosts = hosts_of(scenario, cost, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
-            hears_self=info.hears_self, sizes=sizes,
+            hears_self=info.hears_self, all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
         size = frame_bytes(scenario.packet_largest, scenario.members)

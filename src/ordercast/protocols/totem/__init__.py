@@ -41,6 +41,7 @@ PROTOCOLS = {
             }
         ),
         changes_views=True,
+        judges_lives=True,
         options=TotemOptions,
         measures=("rotation", "t_loss", "install"),
         probes=(

@@ -18,6 +18,7 @@ from typing import Any
 from ordercast.contract import (
     Action,
     CancelTimer,
+    Ended,
     Event,
     FreeSpace,
     Layer,
@@ -29,7 +30,7 @@ from ordercast.contract import (
     dropped,
 )
 from ordercast.errors import WireError
-from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
+from ordercast.membership import Committed, Decision, Gathering, Membership, Outdone, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
@@ -99,7 +100,8 @@ class RingLayer(Layer):
             return []
         actions = self.membership.heard(now, source)
         if actions is None:
-            return []
+            why = dropped("not admitted", member=source.id)
+            return [why, *self._carry(now, self.membership.ignored(now, source, packet))]
         out = self._carry(now, actions) if actions else []
         kind = type(packet)
         if kind is Data:
@@ -164,9 +166,14 @@ class RingLayer(Layer):
                 self.turn.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
                 return self.turn.take(now)
             case Parted():
-                self.parted = True
-                return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE), Up(Left())]
+                return [*self._stop(), Up(Left())]
+            case Outdone():
+                return [*self._stop(), Up(Ended(decision.why))]
         raise AssertionError(decision)
+
+    def _stop(self) -> list[Action]:
+        self.parted = True
+        return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE)]
 
     def _gather(self, cause: Cause) -> list[Action]:
         """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
@@ -200,7 +207,7 @@ class RingLayer(Layer):
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
             "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
-            "membership": self.membership.status(), "waits": self._words(),
+            "membership": self.membership.status(), "waits": self._words(), "apart": self.membership.apart(),
             "queues": {
                 "outbox": self.sender.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from ordercast.contract import (
     ALL,
     Action,
@@ -139,9 +141,13 @@ class Turning:
         ring = self.current()
         if ring is None or token.ring != ring.id:
             return self._foreign(now, source, token.ring)
+        out: list[Action] = []
+        if token.room_id is not None and token.room_id not in ring.members:  # nobody would ever take it off
+            token = replace(token, room=None, room_id=None)
+            out.append(dropped("room of nobody"))
         if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
-            return []
-        return self.take(now) if self.hand.eager else []
+            return out
+        return out + self.take(now) if self.hand.eager else out
 
     def current(self) -> Ring | None:
         """The ring whose tokens I handle now."""

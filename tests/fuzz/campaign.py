@@ -106,7 +106,7 @@ def scenario_of(protocol: str, seed: int) -> tuple[Scenario, random.Random]:
     return Scenario(
         protocol=protocol, options=options, members=rng.randrange(2, 6), seed=seed, messages=50_000_000, load=load,
         sizes=rng.choice(((64,), (0, 1_000, 5_000))), groups=groups, service=rng.choice(info.provides).word,
-        limit_ms=1e9,
+        limit_ms=1e9, wire=True,
     ), rng  # fmt: skip
 
 

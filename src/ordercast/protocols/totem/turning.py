@@ -146,7 +146,7 @@ class Turning:
         out: list[Action] = []
         if token.room_id is not None and token.room_id not in ring.members:  # nobody would ever take it off
             token = replace(token, room=None, room_id=None)
-            out.append(Note("drop", {"why": "room of nobody"}))
+            out.append(dropped("room of nobody"))
         if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
             return out
         return out + self.take(now) if self.hand.eager else out

@@ -1,7 +1,7 @@
 """The long campaign: `python -m tests.fuzz [PROTOCOL ...] [--packets 1000000] [--out out/fuzz]` (``make fuzz``).
 
-In pieces of 20,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints counts
-per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  Exit code 1
+In pieces of 20,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints
+counts per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  Exit code 1
 when a member fared ill; the piece is named and can be run alone (`--piece`).
 """
 
@@ -59,8 +59,9 @@ def tell(protocol: str, done: list[Piece]) -> None:
     print(f"    dropped: {by_reason}")
     slow = sum(each.longest_ms > 50 for each in done)
     print(
-        f"    longest step {max(each.longest_ms for each in done):.1f} ms (above 50 ms in {slow} groups), heaviest stack "
-        f"{max(each.weight for each in done) / 2**20:.1f} MiB, afterwards {max(each.weight_after for each in done) >> 10} KiB, "
+        f"    longest step {max(each.longest_ms for each in done):.1f} ms (above 50 ms in {slow} groups), heaviest "
+        f"stack {max(each.weight for each in done) / 2**20:.1f} MiB, afterwards "
+        f"{max(each.weight_after for each in done) >> 10} KiB, "
         f"one view after at most {max(each.one_view_ms for each in done):,.0f} ms of virtual time"
     )
 

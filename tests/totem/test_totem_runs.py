@@ -26,7 +26,11 @@ from ordercast.trace.schema import Kind
 
 def judged(scenario: Scenario) -> Outcome:
     outcome = run(scenario, level="full")
-    found = [f"{v.promise}: {v.state}: {v.text}" for v in verify.check(outcome.trace) if v.state in ("broken", "cannot judge")]
+    found = [
+        f"{v.promise}: {v.state}: {v.text}"
+        for v in verify.check(outcome.trace)
+        if v.state in ("broken", "cannot judge")
+    ]
     assert not found, found
     return outcome
 

@@ -117,8 +117,9 @@ def _readers(files: list[Path], bad: Bad, lost: set[tuple[int, int]]) -> list[Ro
         try:
             reader = RowReader(file)
         except TraceError as why:
-            _put(why, bad)
-            lost.add(life_named(file))
+            if file.exists():  # else it was no longer kept
+                _put(why, bad)
+                lost.add(life_named(file))
             continue
         try:
             if readers:

@@ -1,8 +1,8 @@
 """The long campaign: `python -m tests.fuzz [PROTOCOL ...] [--packets 1000000] [--out out/fuzz]` (``make fuzz``).
 
 In pieces of 20,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints
-counts per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  Exit code 1
-when a member fared ill; the piece is named and can be run alone (`--piece`).
+counts per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  Exit
+code 1 when a member fared ill; the piece is named and can be run alone (`--piece`).
 """
 
 from __future__ import annotations

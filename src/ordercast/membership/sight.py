@@ -27,8 +27,8 @@ class Sight:
     """Evidence, table and tuning of one member.  `say` takes notes; `reborn` hears of every new life of a member."""
 
     __slots__ = (
-        "_rows_seen", "_same_timeout", "_say", "configured", "evidence", "implausible", "incarnation", "me", "other_timeout",
-        "plausible", "reborn", "rivals", "table", "tuning",
+        "_rows_seen", "_same_timeout", "_say", "configured", "evidence", "implausible", "incarnation", "me",
+        "other_timeout", "plausible", "reborn", "rivals", "table", "tuning",
     )  # fmt: skip
 
     def __init__(

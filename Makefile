@@ -5,6 +5,7 @@
 # make bench     figures of this machine
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
+# make fuzz      a million forged packets per protocol between honest members; goes on where it was interrupted
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make soak      ten minutes of crashes and pauses on real processes, verified
 # make docs      write the pages that follow from the code
@@ -20,7 +21,7 @@ SOAK_SECONDS = 600
 TESTS = tests
 WORKERS = 2
 
-.PHONY: membership help setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: fuzz membership help setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -51,6 +52,9 @@ campaign: setup
 
 mutants: setup
 	$(PY) -m tests.mutants $(MUTANTS)
+
+fuzz: setup
+	$(PY) -m tests.fuzz
 
 membership: setup
 	$(PY) benchmarks/membership_figures.py

@@ -170,6 +170,7 @@ class Header(Struct):
     versions: dict[str, str] = {}
     clock_offsets_ns: dict[str, int] = {}
     scenario: dict[str, Any] | None = None
+    parameters: dict[str, Any] = {}  # of a sweep: axis -> value, as a person named it
     lost: tuple[tuple[int, int], ...] = ()  # lives of which rows were left out when it was read; 0: unknown
     schema: int = SCHEMA_VERSION
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from here import here
+from here import here, need
 
 SUBSET = ["S2", "S15", "S17", "S18"]
 FAULTS_EACH = 5
@@ -259,6 +259,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="spark numpy duckdb polars")
     parser.add_argument("--master", default="local[2]")
     options = parser.parse_args()
+    need(*(name for name in ("duckdb", "polars") if name in (options.only or ("duckdb", "polars"))))
     from ordercast.pipeline.session import session
 
     since = time.monotonic()

@@ -1,6 +1,6 @@
 """The long campaign: `python -m tests.fuzz [PROTOCOL ...] [--packets 1000000] [--out out/fuzz]` (``make fuzz``).
 
-In pieces of 20,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints
+In pieces of 5,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints
 counts per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  It ends
 where a member fares ill; the piece is named and can be run alone (`--piece`).
 """
@@ -17,7 +17,7 @@ from tests.fuzz.campaign import Piece, piece
 
 from ordercast import registry
 
-PACKETS = 20_000
+PACKETS = 5_000
 STEP_MS = 50
 
 

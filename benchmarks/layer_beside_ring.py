@@ -71,7 +71,7 @@ def stream(n: int, messages: int) -> list[tuple[int, Packet]]:
     """What member 1 of n receives of the others: multicasts in the order of a lossless network that mixes senders."""
     rng = random.Random(n)
     members = tuple(range(1, n + 1))
-    made = {me: Traffic(me, VIEW, members, timeout_ns=T_NS, window_max=64, causal=True) for me in members}
+    made = {me: Traffic(me, VIEW, members, timeout_ns=T_NS, frame_bytes=1400, causal=True) for me in members}
     body = Sent(Frame(1, 1, 1, 1, int(Service.CAUSAL), b"\x64\0\0\0", bytes(100)))
     ways: dict[int, deque[tuple[int, Packet]]] = {me: deque() for me in members}
     tape: list[tuple[int, Packet]] = []
@@ -111,7 +111,7 @@ def _in_view(n: int) -> Link:
     for q in identity.members[1:]:
         link.membership.sight.hear(0, Peer(q, 1))
         link.membership.sight.evidence.links[q].hears = True
-    link.talk = link._talk(VIEW, identity.members)
+    link.talk = link._talk(0, VIEW, identity.members)
     return link
 
 

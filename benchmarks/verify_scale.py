@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from here import here
+from here import here, need
 
 SUBSET = ["S2", "S15", "S17", "S18"]
 FAULTS_EACH = 5
@@ -143,7 +143,7 @@ def timed(name: str, deliver_rows: int, work: Callable[[], Any]) -> dict[str, An
 
 SQL = """
 with d as (
-    select run, member, incarnation, position, sender, counter from read_parquet('{files}') where kind = 5
+    select run, member, incarnation, position, sender, counter from read_parquet('{files}') where kind = 'deliver'
 ), level as (
     select run, sender, counter, max(position) as level from d group by all
 ), along as (
@@ -172,7 +172,7 @@ def polars_order(directory: Path) -> int:
 
     keys = ["run", "member", "incarnation"]
     message = ["run", "sender", "counter"]
-    d = pl.scan_parquet(f"{directory}/*.parquet").filter(pl.col("kind") == 5)
+    d = pl.scan_parquet(f"{directory}/*.parquet").filter(pl.col("kind") == "deliver")
     d = d.select(*keys, "position", "sender", "counter")
     level = d.group_by(message).agg(pl.col("position").max().alias("level"))
     along = d.join(level, on=message).sort([*keys, "position"])
@@ -203,7 +203,7 @@ def spark_subset(spark: Any, directory: Path) -> int:
     from ordercast.pipeline.verify import verify_paths
 
     verdicts = verify_paths(spark, [directory], SUBSET)
-    return int(verdicts.where(F.col("state") != "holds").select("run").distinct().count())
+    return int(verdicts.where(F.col("state") == "broken").select("run").distinct().count())
 
 
 def spark_all(spark: Any, directory: Path, faults: list[dict[str, Any]]) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def spark_all(spark: Any, directory: Path, faults: list[dict[str, Any]]) -> dict
         "faults": len(faults),
         "found": sum((fault["run"], fault["promise"]) in broken for fault in faults),
         "invented": len({run for run, _ in broken} - runs),
-        "not_judged": sum(row["state"] != "broken" for row in rows),
+        "not_judged": sum(row["state"] == "cannot judge" for row in rows),
     }
 
 
@@ -259,6 +259,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="spark numpy duckdb polars")
     parser.add_argument("--master", default="local[2]")
     options = parser.parse_args()
+    need(*(name for name in ("duckdb", "polars") if name in (options.only or ("duckdb", "polars"))))
     from ordercast.pipeline.session import session
 
     since = time.monotonic()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ordercast.errors import (
         Closed,
         ConfigError,
+        JoinTimeout,
         NotInView,
         NotPrimary,
         OrdercastError,
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
         TraceError,
         UsageError,
     )
-    from ordercast.live.group import Group, Receipt
+    from ordercast.live.calls import Receipt
+    from ordercast.live.group import Group
     from ordercast.live.join import join
     from ordercast.types import Batch, Cause, MemberId, Message, MessageId, Service, View, ViewId, ViewKind
     from ordercast.version import __version__
 
 _HOME = {
-    **dict.fromkeys(("Group", "Receipt"), "ordercast.live.group"),
+    "Group": "ordercast.live.group",
+    "Receipt": "ordercast.live.calls",
     "join": "ordercast.live.join",
     **dict.fromkeys(
         ("Batch", "Cause", "MemberId", "Message", "MessageId", "Service", "View", "ViewId", "ViewKind"),
@@ -42,8 +45,8 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "RunError", "TooLarge",
-            "TraceError", "UsageError",
+            "Closed", "ConfigError", "JoinTimeout", "NotInView", "NotPrimary", "NotSent", "OrdercastError",
+            "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),
@@ -53,9 +56,9 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "MemberId", "Message", "MessageId",
-    "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt", "RunError", "Service", "TooLarge",
-    "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
+    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
+    "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "Receipt",
+    "RunError", "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip
 
 

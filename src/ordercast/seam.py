@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ordercast.contract import Action, Event, Flush, Frozen, Layer, Note, Ordered, Up, ViewChange
+from ordercast.contract import Action, Event, Flush, Frozen, Layer, Ordered, Up, ViewChange, dropped
 from ordercast.limits import MEMBERS_MAX
 from ordercast.types import U32, U63, MemberId, Nanoseconds, Service, ViewKind
 
@@ -86,7 +86,7 @@ class Seam(Layer):
             try:
                 told = _decoder.decode(state)
             except msgspec.MsgspecError as why:  # the same bytes at all of T: it counts for nobody
-                out.append(Note("drop", {"reason": "flush state", "text": str(why)}))
+                out.append(dropped("flush state", text=str(why)))
                 continue
             most[-1] = max(most[-1], told.ordered)
             for sender, count in told.unordered:

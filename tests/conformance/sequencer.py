@@ -34,8 +34,8 @@ class Sequencer(Layer):
 
     def __init__(self, setup):
         self.me, self.heard = setup.identity.me, {}  # frames whose turn has not come, by sender
-        settled, carry = (lambda: not any(self.heard.values())), (lambda frame: [self.sender.multicast(Sent(frame))])
-        self.sender = Sender(setup, (Service.AGREED,), settled, carry=carry)
+        mine, carry = (lambda: self.heard.get(self.me, ())), (lambda frame: [self.sender.multicast(Sent(frame))])
+        self.sender = Sender(setup, (Service.AGREED,), mine, carry=carry)
 
     def down(self, now, event):
         return self.sender.down(now, event)
@@ -60,14 +60,14 @@ class Sequencer(Layer):
         return self.sender.up(now, event)
 
     def timer(self, now, name, due):
-        return self.sender.go(now)
+        return self.sender.timer(now)
 
 
 PROTOCOLS = {
     "sequencer": ProtocolInfo(
-        name="sequencer", summary="One member says whose frame comes next.", paper="none", changes_views=True,
+        name="sequencer", summary="One member says whose frame comes next.", paper="none",
         factory=lambda setup: chain(Groups(setup.identity.me), Framing(), Seam(), Sequencer(setup), Link(setup)),
-        packets=packets(Sent | Next), provides=(Service.AGREED,),
+        packets=packets(Sent | Next), provides=(Service.AGREED,), changes_views=True, judges_lives=True,
         promises=get("token_site").promises, survives=get("token_site").survives,
     )
 }  # fmt: skip

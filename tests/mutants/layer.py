@@ -294,9 +294,9 @@ def layer_timers_not_cancelled(setup: Setup) -> Stack:
 @mutant("layer_numbers_go_on", "causal", AREA, "what was received in the old view still counts as received in the new")
 def layer_numbers_go_on(setup: Setup) -> Stack:
     class GoesOn(Link):
-        def _talk(self, id: ViewId, members: tuple[MemberId, ...]) -> Any:
+        def _talk(self, now: Nanoseconds, id: ViewId, members: tuple[MemberId, ...]) -> Any:
             old = getattr(self, "talk", None)
-            talk = super()._talk(id, members)
+            talk = super()._talk(now, id, members)
             if old is not None and old.members == members:
                 talk.traffic.reception.have = list(old.traffic.have)
             return talk

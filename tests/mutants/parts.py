@@ -26,7 +26,7 @@ from ordercast.transis.stability import Stability
 from ordercast.transis.talk import Talk
 from ordercast.transis.traffic import Traffic
 from ordercast.transis.unicast import Unicasts
-from ordercast.types import MemberId, ViewId
+from ordercast.types import MemberId, Nanoseconds, ViewId
 
 
 def link_with(
@@ -41,12 +41,12 @@ def link_with(
     """The layer, in every view of which these parts are replaced."""
 
     class Patched(link):  # type: ignore[misc, valid-type]
-        def _talk(self, id: ViewId, members: tuple[MemberId, ...]) -> Talk:
-            talk: Talk = super()._talk(id, members)
+        def _talk(self, now: Nanoseconds, id: ViewId, members: tuple[MemberId, ...]) -> Talk:
+            talk: Talk = super()._talk(now, id, members)
             made, n = talk.traffic, len(members)
             made.__class__ = traffic or Traffic
             talk.unicasts.__class__ = unicasts or Unicasts
-            made.reception = (reception or Reception)(n, made.causal)
+            made.reception = (reception or Reception)(n, made.rank, made.unstable_max, made.causal)
             made.stability = (stability or Stability)(n)
             made.repair = (repair or Repair)(made.rank, n, self.timeout_ns)
             return talk
@@ -78,6 +78,7 @@ def totem(
     setup: Setup,
     *,
     groups: type[Groups] = Groups,
+    sender: type[Sender] = Sender,
     inbox: type[Inbox] = Inbox,
     outbox: type[Outbox] = Outbox,
     layer: type[RingLayer] = RingLayer,
@@ -93,6 +94,7 @@ def totem(
     framing, bottom = Framing(), layer(setup, setup.options)
     framing.inbox = inbox()
     bottom.turn.__class__ = turn
+    bottom.sender.__class__ = sender
     bottom.sender.outbox.__class__ = outbox
 
     class Patched(rings):  # type: ignore[misc, valid-type]

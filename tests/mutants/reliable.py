@@ -178,8 +178,8 @@ def never_stable(setup: Setup) -> Stack:
 @mutant("back_pressure_stays", "token_site", AREA, "a window that fell because an application did not read never rises")
 def back_pressure_stays(setup: Setup) -> Stack:
     class Stays(Traffic):
-        def room(self, frames: int) -> list[Action]:
-            return super().room(min(frames, self.windows[self.rank] * self.n))
+        def room(self, now: Nanoseconds, frames: int) -> list[Action]:
+            return super().room(now, min(frames, self.windows[self.rank] * self.n))
 
     return with_parts(setup, traffic=Stays)
 

@@ -34,7 +34,7 @@ class Answering(Layer):
 
     def __init__(self, setup):
         self.me = setup.identity.me
-        self.sender = Sender(setup, (Service.CAUSAL,), lambda: True, carry=self.carry)
+        self.sender = Sender(setup, (Service.CAUSAL,), tuple, carry=self.carry)
         self.said, self.came, self.wanted = Counter(), Counter(), Counter()
         self.others = ()
 
@@ -67,7 +67,7 @@ class Answering(Layer):
         return self.sender.up(now, event)
 
     def timer(self, now, name, due):
-        return self.sender.go(now)
+        return self.sender.timer(now)
 
     def status(self):
         return {"queues": {"unanswered": sum(self.wanted.values())}}
@@ -75,7 +75,7 @@ class Answering(Layer):
 
 PROTOCOLS = {
     "answering": ProtocolInfo(
-        name="answering", summary="Every frame is answered.", paper="none", changes_views=True,
+        name="answering", summary="Every frame is answered.", paper="none", changes_views=True, judges_lives=True,
         factory=lambda setup: chain(Framing(), Seam(), Answering(setup), Link(setup)),
         packets=packets(Sent, Answer), provides=(Service.CAUSAL,),
         promises=get("causal").promises, survives=get("causal").survives, probes=("unicast again",),

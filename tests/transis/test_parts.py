@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ordercast.contract import Flush, Frozen, Note, Ordered, SetTimer, Transmit, UnicastReceived, Up, ViewChange
+from ordercast.contract import Flush, Frozen, Ordered, SetTimer, Transmit, UnicastReceived, Up, ViewChange, dropped
 from ordercast.errors import WireError
 from ordercast.limits import COMMIT_TOKEN_BYTES_MAX, UNICASTS_MAX, entry_bytes_max
 from ordercast.membership.packets import CommitToken, Entry
@@ -248,7 +248,7 @@ def test_unicasts_beyond_the_window_wait_and_are_refused() -> None:
     assert one.acked(MS, 2, 10**6) == [], "what was never sent is not acknowledged"
     two = Unicasts(2, V, (1, 2), 40 * MS)
     far = Unicast(V, 2, UNICASTS_MAX + 1, 0, Sent(frame()))
-    assert two.receive(0, 1, far) == [Note("drop", {"reason": "unicast beyond the window"})]
+    assert two.receive(0, 1, far) == [dropped("unicast beyond the window")]
 
 
 def test_from_the_second_repetition_on_by_multicast() -> None:

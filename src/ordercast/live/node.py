@@ -9,10 +9,8 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
-import select
-import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -22,7 +20,9 @@ from ordercast.contract import (
     Action,
     CancelTimer,
     Delivered,
+    Ended,
     Event,
+    Note,
     Packet,
     Refuse,
     SetTimer,
@@ -33,17 +33,21 @@ from ordercast.contract import (
 )
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
-from ordercast.errors import WireError
-from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
+from ordercast.drivers.terms import Agreement, Terms
+from ordercast.errors import RunError, WireError
+from ordercast.limits import DATAGRAM_BYTES_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
 from ordercast.live.outgoing import Outgoing
+from ordercast.live.past import Past
 from ordercast.live.room import Room
-from ordercast.live.sockets import NetAddresses, NetSockets, One, Several
+from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, Patience
+from ordercast.live.sources import Sources
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
+from ordercast.trace.clock import utc
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
@@ -51,7 +55,6 @@ from ordercast.wire.codec import Codec
 
 REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 
-Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
 
 
@@ -71,18 +74,24 @@ class Node:
         recorder: Recorder | None = None,
         frame_bytes: int = 1_400,
         datagram_bytes: int = DATAGRAM_BYTES_MAX,
+        patience_ns: Nanoseconds = PATIENCE_NS,
+        agreement: Agreement | None = None,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
-        self.delivered_bytes = 0
+        self.submitted = self.delivered = self.delivered_bytes = 0  # messages, and the bytes of those delivered
+        self.past = Past(identity.members, partial(report.counts, self), _clock)
+        self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why
         self.view: View | None = None
         self.running = False
-        self.started_ns = 0
-        admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
-        self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
+        self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
+        admission, trains = Admission(identity, info.hears_self, info.judges_lives), 2 * len(identity.members)
+        self.incoming = Incoming(
+            self.codec, admission, trains, _clock, self._receive, self._dropped, agreement, self._say_terms
+        )
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
         self.timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
@@ -92,20 +101,16 @@ class Node:
         self.frame_bytes = frame_bytes
         self.room = Room(frame_bytes)
         self.nets: dict[NetId, NetSockets] = {}
+        self._patience = Patience(patience_ns)
         try:
             for number, plan in plans.items():
-                self.nets[number] = NetSockets(plan, admission.prefix, partial(self._unreachable, number))
+                told = partial(self._unreachable, number)
+                self.nets[number] = NetSockets(plan, admission.prefix, told, self._patience)
         except BaseException:
             for net in self.nets.values():
                 net.close()
             raise
-        # Sockets are watched by a poll of our own, and the event loop watches that: there are loops (uvloop) that give
-        # a socket up when it has an error to tell, such as a dead port's answer.
-        self._poll = select.epoll()
-        self._sources: dict[int, tuple[Reader, socket.socket]] = {}
-        self._readers: list[Reader] = [
-            (n, net, partial(self.incoming.one, n), partial(self.incoming.several, n)) for n, net in self.nets.items()
-        ]
+        self._sources = Sources(self.nets, self.incoming)
 
     # --------------------------------------------------------------------------------------------------- life cycle
 
@@ -113,17 +118,19 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._alarmed)
         self.running = True
-        self.started_ns = _clock()
-        for reader in self._readers:
-            for sock in reader[1].sockets:
-                self._sources[sock.fileno()] = (reader, sock)
-                self._poll.register(sock, select.EPOLLIN)
-        self._loop.add_reader(self._poll.fileno(), self._readable)
+        self.started_ns, self.wall_ns = _clock(), time.time_ns()
+        if self.recorder is not None:
+            self.recorder.event(self.started_ns, self.started_ns, Kind.START, wall_ns=self.wall_ns)
+        self._sources.open(self._loop, self._readable)
         store = self.storage.store
         for name in store.damaged:
             self.incoming.drops["disk"] += 1
             if self.recorder is not None:
                 self.recorder.event(self.started_ns, self.started_ns, Kind.DROP, reason="disk", what=name)
+        self.past.start(self._loop)
+        if self.incoming.agreement is not None:
+            for number in self.nets:
+                self._say_terms(number, ALL, self.incoming.agreement.first())
         self._input(record.Started, self.stack.start, self.identity, dict(store.stored))
         self._tell_room()
         self._hand_over()
@@ -133,15 +140,16 @@ class Node:
         if not self.running:
             return
         self.running = False
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._poll.fileno())
-        self._poll.close()
+        self._sources.close()
         for net in self.nets.values():
             net.close()
         self._alarm.close()
+        self.past.stop()
 
-    def leave(self) -> None:
-        self._input(record.LeaveAsked, self.stack.leave)
+    def leave(self, within_ns: Nanoseconds | None = None) -> None:
+        """Go in good order, at the latest after so long; Left tells what was not sent.  Asked again: sooner."""
+        until = None if within_ns is None else _clock() + within_ns
+        self._input(record.LeaveAsked, self.stack.leave, until)
         self._hand_over()
 
     def _fail(self, why: BaseException) -> None:
@@ -159,6 +167,8 @@ class Node:
         for action in actions:
             if type(action) is Accepted or type(action) is Refuse:
                 answer = action
+        if type(answer) is Accepted:
+            self.submitted += answer.count
         self._hand_over()
         return answer
 
@@ -181,7 +191,7 @@ class Node:
 
     def _tell_room(self) -> None:
         """Tell the stack how much delivery space is free, when that is news."""
-        free = self.room.news()
+        free = self.room.news(_clock)
         if free is not None and self.running:
             self._input(record.RoomGiven, self.stack.room, free)
 
@@ -225,24 +235,21 @@ class Node:
             self.recorder.input(entry, actions)
 
     def _readable(self) -> None:
-        for source, _ in self._poll.poll(0):
-            (number, net, one, several), upto = self._sources[source]
-            if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
-                net.read_errors(upto)
-            elif self.running:
-                self._input(record.Drained, self.stack.drained, number)
-            if not self.running:
-                break
+        self._patience.renew()
+        self._drain(self._sources.read())
         self._hand_over(own_turn=True)
 
-    def _read_all(self) -> None:
-        for number, net, one, several in self._readers:
-            if self.running and net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
+    def _drain(self, read: Iterator[NetId]) -> None:
+        for number in read:
+            if self.running:
                 self._input(record.Drained, self.stack.drained, number)
+            if not self.running:
+                return
 
     def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         if not self.running:
             return
+        self.past.heard[peer.id] += 1
         try:
             actions = self.stack.receive(now, number, peer, packet, drops)
         except Exception as why:
@@ -269,6 +276,9 @@ class Node:
     ) -> None:
         self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
 
+    def _say_terms(self, number: NetId, to: MemberId, terms: Terms) -> None:
+        self._outgoing.say(self.nets[number], to, terms)
+
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
         now = _clock()
@@ -278,7 +288,8 @@ class Node:
 
     def _alarmed(self) -> None:
         """Queued packets first, then the timers that are (still) due, the earliest first."""
-        self._read_all()
+        self._patience.renew()
+        self._drain(self._sources.read_all())
         timers = self.timers
         now = _clock()
         while self.running and timers:
@@ -295,8 +306,10 @@ class Node:
         if not self.running:
             return
         if why:
+            self.disk_fault = (self.disk_fault[0] if self.disk_fault is not None else _clock(), why)
             self._input(record.StoreFailed, self.stack.store_failed, key, number, why)
         else:
+            self.disk_fault = None
             self._input(record.Stored, self.stack.stored, key, number)
         self._hand_over()
 
@@ -316,13 +329,15 @@ class Node:
                 else:
                     outgoing.to_one(net, to, action.packet)  # type: ignore[attr-defined]
             elif kind is Up:
-                self._up(action.event)  # type: ignore[attr-defined]
+                self._up(now, action.event)  # type: ignore[attr-defined]
             elif kind is SetTimer:
                 self._set_timer(action.name, action.at)  # type: ignore[attr-defined]
             elif kind is CancelTimer:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
+            elif kind is Note and action.name in report.TOLD:  # type: ignore[attr-defined]
+                report.tell(self, action)  # type: ignore[arg-type]
         outgoing.flush()
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
@@ -334,15 +349,24 @@ class Node:
         else:
             alarm.set(at)
 
-    def _up(self, event: Event) -> None:
+    def _up(self, now: Nanoseconds, event: Event) -> None:
         kind = type(event)
         if kind is Delivered:
-            size = len(event.batch.data)  # type: ignore[attr-defined]
+            batch = event.batch  # type: ignore[attr-defined]
+            size = len(batch.data)
             self.room.frames += 1
             self.room.bytes += size
+            self.delivered += batch.count
             self.delivered_bytes += size
+            past = self.past
+            past.delivered_ns = now
+            if past.open:
+                past.resumed(now)
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
+            self.past.viewed(now, event.view)  # type: ignore[attr-defined]
+        elif kind is Ended:
+            self._loop.call_soon(self._fail, RunError(event.why))  # type: ignore[attr-defined]
         self._events.append(event)
 
     # ------------------------------------------------------------------------------------------------------- status
@@ -355,6 +379,10 @@ class Node:
             return
         recorder.event(now, now, Kind.END, **report.last_row(self))
         recorder.close()
+
+    def wall(self, at: Nanoseconds) -> str:
+        """A moment of the monotonic clock by the wall clock, as it was when this life began."""
+        return utc(self.wall_ns + at - self.started_ns)
 
     def status(self) -> dict[str, Any]:
         """Everything a person asks of a running member, in plain words where words help."""

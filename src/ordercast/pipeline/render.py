@@ -27,6 +27,7 @@ class Table(Struct):
     rows: list[list[Any]]
     note: str = ""
     anchor: str = ""
+    whole: bool = False  # shown to its last row, however many
 
 
 class PromiseLine(Struct):
@@ -38,6 +39,7 @@ class PromiseLine(Struct):
     holds: int
     broken: int
     cannot_judge: int
+    nothing: int = 0  # to judge
     judged: int = 0  # how many events were looked at
 
 
@@ -163,7 +165,9 @@ def _banner(content: Content) -> str:
         names = ", ".join(f"{line.id} {line.name}" for line in doubtful)
         said = f"Nothing broken, but not everything could be judged<small>{escape(names)}</small>"
         return f'<div class="banner doubt">{said}</div>'
-    small = f"{_count(held, 'verdict')}: each promise in each run it applies to"
+    if not held:
+        return '<div class="banner doubt">There was nothing to judge</div>'
+    small = f"{_count(held, 'verdict')}: each promise in each run in which it had something to judge"
     return f'<div class="banner good">Every promise held<small>{small}</small></div>'
 
 
@@ -175,22 +179,22 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
 def _promises(lines: Sequence[PromiseLine]) -> str:
     if not lines:
         return ""
-    single = all(line.holds + line.broken + line.cannot_judge == 1 for line in lines)
+    single = all(line.holds + line.broken + line.cannot_judge + line.nothing == 1 for line in lines)
     rows = []
     for line in lines:
-        state, word = ("good", "holds")
+        state, word = ("good", "holds") if line.holds else ("soft", "nothing to judge")
         if line.broken:
             state, word = "bad", "broken"
         elif line.cannot_judge:
             state, word = "doubt", "cannot judge"
-        counts = (line.judged,) if single else (line.holds, line.broken, line.cannot_judge, line.judged)
+        of_runs = () if single else (line.holds, line.broken, line.cannot_judge, line.nothing)
         rows.append(
             f'<tr><td class="k"><b>{escape(line.id)}</b> {escape(line.name)}</td>'
             f'<td><span class="mark {state}">{word}</span></td>'
-            + "".join(f'<td class="n">{number(count) if count else "–"}</td>' for count in counts)
+            + "".join(f'<td class="n">{number(count) if count else "–"}</td>' for count in (*of_runs, line.judged))
             + f'<td class="statement">{escape(line.statement)}</td></tr>'
         )
-    words = ("events",) if single else ("holds", "broken", "not judged", "events")
+    words = ("events",) if single else ("holds", "broken", "not judged", "nothing to judge", "events")
     head = "<tr><th>promise</th><th></th>" + "".join(f'<th class="n">{word}</th>' for word in words)
     head += "<th>what is promised</th></tr>"
     return f'<h2>Promises</h2><div class="card scroll"><table>{head}{"".join(rows)}</table></div>'
@@ -274,7 +278,7 @@ def _is_wide(svg: str) -> bool:
 
 
 def _table(table: Table) -> str:
-    hidden = len(table.rows) - ROWS_MAX
+    hidden = 0 if table.whole else len(table.rows) - ROWS_MAX
     note = table.note + (f" Showing {ROWS_MAX} of {number(len(table.rows))} rows." if hidden > 0 else "")
     said = f'<p class="soft">{escape(note.strip())}</p>' if note else ""
     return f'<h2>{escape(table.title)}</h2>{said}<div class="card scroll">{_cells(table)}</div>'
@@ -291,7 +295,7 @@ def _cells(table: Table) -> str:
     head = "".join(f"<th{m}>{name}</th>" for name, m in zip(heads, mark, strict=True))
     rows = "".join(
         "<tr>" + "".join(_td(value, m) for value, m in zip(row, mark, strict=True)) + "</tr>"
-        for row in table.rows[:ROWS_MAX]
+        for row in (table.rows if table.whole else table.rows[:ROWS_MAX])
     )
     return f"<table><tr>{head}</tr>{rows}</table>"
 

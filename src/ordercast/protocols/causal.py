@@ -45,7 +45,7 @@ class Unordered(Layer):
     name = "unordered"
 
     def __init__(self, setup: Setup, service: Service) -> None:
-        self.sender = Sender(setup, (service,), lambda: True, carry=self._carry)
+        self.sender = Sender(setup, (service,), tuple, carry=self._carry)
 
     def _carry(self, frame: Frame) -> list[Action]:
         return [self.sender.multicast(Sent(frame))]
@@ -65,7 +65,7 @@ class Unordered(Layer):
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         assert name == LEAVE
-        return self.sender.go(now)
+        return self.sender.timer(now)
 
     def status(self) -> dict[str, Any]:
         waits = "the window of the layer below" if self.sender else ""
@@ -90,7 +90,7 @@ def causal(setup: Setup) -> Stack:
 _PAPER = "Total ordering of messages in broadcast domains (Amir, Dolev, Kramer, Malki)"
 _FIFO = (
     *("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S11", "S12", "S13", "S14", "S15"),
-    *("L1", "L2", "L3", "L4", "L6", "L7", "L8", "L12"),
+    *("L1", "L2", "L3", "L4", "L6", "L7", "L8", "L12", "L13"),
 )
 _SURVIVES = frozenset(
     {
@@ -110,6 +110,7 @@ PROTOCOLS = {
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        judges_lives=True,
         options=LayerOptions,
         measures=("t_loss", "install"),
         probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
@@ -125,6 +126,7 @@ PROTOCOLS = {
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        judges_lives=True,
         options=LayerOptions,
         measures=("t_loss", "install"),
         probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),

@@ -75,7 +75,7 @@ class World:
         self.hosts = hosts_of(scenario, cost, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
-            hears_self=info.hears_self, sizes=sizes,
+            hears_self=info.hears_self, all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
         size = frame_bytes(scenario.packet_largest, scenario.members)
@@ -147,6 +147,7 @@ class World:
             ended=self.watch.why,
             notes=driver.notes,
             drops=journal.drops,
+            trains_lost=sum(host.incoming.station.lost for host in hosts if host.incoming is not None),
             faults=self.plan.counts,
             effects=journal.effects,
         )
@@ -163,6 +164,9 @@ class World:
         time = self.schedule.time
         host.recorder.event(time, host.clock.now(time), Kind.END, queues=queues, waits=waits, traffic=traffic)
         host.recorder.close()
+        agreement = host.incoming.agreement if host.incoming is not None else None
+        if agreement is not None and agreement.others:  # the driver's, no wait of the core: not in the row
+            status["terms"] = {"waits": "; ".join(agreement.words())}
         return status
 
 

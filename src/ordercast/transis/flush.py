@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer, Transmit
+from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer, Transmit, dropped
 from ordercast.errors import WireError
 from ordercast.limits import EARLY_PACKETS_MAX, PENDING_FRAMES_MAX
 from ordercast.membership import Committed
@@ -67,7 +67,7 @@ class Early:
 
     def keep(self, source: Peer, packet: Packet) -> Note:
         if len(self._kept) >= EARLY_PACKETS_MAX:
-            return Note("drop", {"reason": "too many early packets"})
+            return dropped("too many early packets")
         self._kept.append((source, packet))
         return Note("early packet")
 

@@ -26,7 +26,7 @@ Origins = tuple[tuple[ViewId | None, tuple[MemberId, ...]], ...]
 
 def insertion(have: Sequence[int], missing: dict[Key, Data[Any]], causal: bool) -> list[tuple[int, int, Data[Any]]]:
     """The missing part of an agreed set, in the canonical order."""
-    reception: Reception[Data[Any]] = Reception(len(have), causal)
+    reception: Reception[Data[Any]] = Reception(len(have), causal=causal)
     reception.have = list(have)
     lines: dict[int, deque[int]] = {}  # of each rank, what is to come
     for rank, seq in sorted(missing):

@@ -27,6 +27,7 @@ from ordercast.contract import (
     Action,
     CancelTimer,
     Down,
+    Ended,
     Event,
     FreeSpace,
     Frozen,
@@ -40,15 +41,17 @@ from ordercast.contract import (
     Setup,
     UnicastTo,
     Up,
+    dropped,
 )
-from ordercast.membership import Committed, Decision, Gathering, Hello, Membership, Parted, Returned, State
+from ordercast.membership import Committed, Decision, Gathering, Hello, Membership, Outdone, Parted, Returned
+from ordercast.transis import report
 from ordercast.transis.barrier import Barrier
 from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Early, Flush
 from ordercast.transis.install import closing, views
 from ordercast.transis.packets import FlushData, FlushNack, FlushState, FlushToken, Retrans
 from ordercast.transis.plan import LayerEntry, Plan, to_bitmap
 from ordercast.transis.talk import PACKETS, Talk
-from ordercast.transis.traffic import Traffic, window_frames
+from ordercast.transis.traffic import Traffic
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
 
 NOBODY: MemberId = -1
@@ -69,13 +72,12 @@ class Link(Layer):
         self.timeout_ns, self.frame_bytes, self.causal = setup.timeout_ns, setup.frame_bytes, causal
         self.crash_hint = crash_hint
         self.sync_ns = max(1_000_000, setup.timeout_ns // 50)  # T_sync
-        self.window_max = window_frames(setup.frame_bytes)
         self.membership = Membership(
             identity, setup.timeout_ns, setup.random, entry=self._entry, direct=True, packet_bytes=setup.frame_bytes
         )
         self.standing = self.membership.standing
         self.space: int | None = None  # delivery space at the application
-        self.talk = self._talk(ViewId(0, self.me), (self.me,))  # nobody shares what is before the first view
+        self.talk = self._talk(0, ViewId(0, self.me), (self.me,))  # nobody shares what is before the first view
         self.flush: Flush | None = None  # from a full commit token to the install
         self.plan: Plan | None = None  # the one this member is done with
         self.barrier: Barrier | None = None
@@ -85,12 +87,12 @@ class Link(Layer):
         self.awaited: MemberId = NOBODY  # whose packet of the new view shows that my last token went on
         self.leaving = self.parted = False
 
-    def _talk(self, id: ViewId, members: tuple[MemberId, ...]) -> Talk:
+    def _talk(self, now: Nanoseconds, id: ViewId, members: tuple[MemberId, ...]) -> Talk:
         traffic = Traffic(
-            self.me, id, members, timeout_ns=self.timeout_ns, window_max=self.window_max, causal=self.causal
+            self.me, id, members, timeout_ns=self.timeout_ns, frame_bytes=self.frame_bytes, causal=self.causal
         )
         if self.space is not None:
-            traffic.room(self.space)
+            traffic.room(now, self.space)
         return Talk(traffic, self.timeout_ns)
 
     # ------------------------------------------------------------------------------------------------------ life cycle
@@ -122,10 +124,10 @@ class Link(Layer):
             return self.talk.unicasts.send(now, said.to, said.body)
         if kind is FreeSpace:
             self.space = event.frames  # type: ignore[attr-defined]
-            return self.talk.traffic.room(event.frames)  # type: ignore[attr-defined]
+            return self.talk.traffic.room(now, event.frames)  # type: ignore[attr-defined]
         if kind is Leave:
-            self.leaving = True
-            return [SetTimer(LEAVE, now + self.timeout_ns), *self._settle(now)]
+            self.leaving, until = True, event.until  # type: ignore[attr-defined]
+            return [SetTimer(LEAVE, now + self.timeout_ns if until is None else until), *self._settle(now)]
         return [Down(event)]
 
     # --------------------------------------------------------------------------------------------------------- packets
@@ -135,7 +137,8 @@ class Link(Layer):
             return []
         actions = self.membership.heard(now, source)
         if actions is None:
-            return []
+            told = [] if source.id == self.me else [dropped("not admitted", member=source.id)]  # my own id was counted
+            return [*told, *self._carry(now, self.membership.ignored(now, source, packet))]
         out = self._carry(now, actions) if actions else []
         self._packet(now, source, packet, out)
         return out
@@ -202,8 +205,8 @@ class Link(Layer):
         if name == LEAVE:
             return out + self._go(now)
         if name == OPEN:
-            works = self.standing.state is State.OPERATIONAL
-            return out + self.talk.traffic.start() if works else out
+            out += self.talk.traffic.start() if self.standing.works else []
+            return out + self._settle(now) if self.leaving else out
         if self.standing.frozen:
             return out
         out += self.talk.due(now, name)
@@ -212,23 +215,24 @@ class Link(Layer):
 
     def _stuck(self, now: Nanoseconds) -> list[Action]:
         found = self.talk.stuck(now)
-        if found is None or self.standing.state is not State.OPERATIONAL or self.membership.paused:
+        if found is None or not self.standing.works or self.membership.paused:
             return []
         cause, blamed = found
         note = Note("stuck link", {"blamed": blamed})
         return [note, *self._carry(now, self.membership.suspect(now, cause, blamed))]
 
     def _settle(self, now: Nanoseconds) -> list[Action]:
-        """A member that leaves goes when everybody has what it sent and what it holds."""
-        if self.standing.state is not State.OPERATIONAL:
+        """A member that leaves goes when everybody has what it sent; who sent the rest keeps it until then, too."""
+        if not self.standing.works:
             return []
         self.talk.traffic.advance()
-        return self._go(now) if self.talk.traffic.quiet else []
+        return self._go(now) if self.talk.traffic.settled else []
 
     def _go(self, now: Nanoseconds) -> list[Action]:
-        """Say goodbye; an attempt at another view goes on without me."""
+        """Say what I have, and goodbye; an attempt at another view goes on without me."""
         self.flush = self.barrier = None
-        return self._carry(now, self.membership.leave(now))
+        said = self.talk.traffic.report() if self.standing.works else []
+        return [*said, *self._carry(now, self.membership.leave(now))]
 
     # ---------------------------------------------------------------------------------------------------- view changes
 
@@ -255,10 +259,14 @@ class Link(Layer):
                     self.barrier.first()
                 return self._visit(now)
             case Parted():
-                self.parted = True
-                names = (SYNC, OPEN, LEAVE, FLUSH, FLUSH_NACK)
-                return [*self.talk.end(), *map(CancelTimer, names), Up(Left())]
+                return [*self._stop(), Up(Left(report.unsent(self.talk)))]
+            case Outdone():
+                return [*self._stop(), Up(Ended(decision.why))]
         raise AssertionError(decision)
+
+    def _stop(self) -> list[Action]:
+        self.parted = True
+        return [*self.talk.end(), *map(CancelTimer, (SYNC, OPEN, LEAVE, FLUSH, FLUSH_NACK))]
 
     def _entry(self) -> bytes:
         """My state of the old view, for the commit token: from here on it is frozen."""
@@ -299,7 +307,8 @@ class Link(Layer):
             )  # fmt: skip
         except BadEntry as why:
             cause = Cause("bad entry", why.member, "", str(why))
-            return self._carry(now, self.membership.suspect(now, cause, (why.member,)))
+            given_up = self.membership.suspect(now, cause, (why.member,))
+            return [dropped(why.reason, what=str(why)), *self._carry(now, given_up)]
         out: list[Action] = []
         if self.plan is not None and self.flush.plan is None:
             out.append(Note("plan dropped", {"ring": str(self.plan.ring_id)}))
@@ -334,7 +343,7 @@ class Link(Layer):
             return []
         token, done = barrier.take(), self.flush is None or self.flush.done
         if token.install and not done:
-            return [Note("drop", {"reason": "install before the flush"})]
+            return [dropped("install before the flush")]
         out = self._carry(now, self.membership.token(now, barrier.ring_id, token.number))
         if self.barrier is not barrier:
             return out
@@ -373,7 +382,7 @@ class Link(Layer):
             out.append(Note("intermediate view", {"members": list(flush.mine.members)}))
         kept = plan.ring_id != committed.ring_id
         out.append(Note("install", {"inserted": inserted, "kept": kept, "ns": now - flush.began}))
-        self.talk = self._talk(committed.ring_id, committed.members)
+        self.talk = self._talk(now, committed.ring_id, committed.members)
         self.flush = self.plan = self.state = None
         self.frozen_told = False
         early = self.early.take()
@@ -383,17 +392,5 @@ class Link(Layer):
         out.append(SetTimer(OPEN, now))  # in a step of its own: the view has then reached the application
         return out
 
-    # ---------------------------------------------------------------------------------------------------------- status
-
     def status(self) -> dict[str, Any]:
-        plan = str(self.plan.ring_id) if self.plan is not None else None
-        return self.talk.status() | {
-            "plan": plan, "membership": self.membership.status(), "waits": self._words(),
-        }  # fmt: skip
-
-    def _words(self) -> str:
-        """What this member waits for."""
-        state = self.standing.state
-        if state is State.RECOVERY and self.flush is not None:
-            return self.flush.waits()
-        return self.talk.waits() if state is State.OPERATIONAL else f"a view: {state.value}"
+        return report.status(self)

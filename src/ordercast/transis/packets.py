@@ -152,8 +152,11 @@ def _check_original(rank: int, data: Data[Any]) -> None:
 
 
 def _check_ranges(ranges: tuple[Range, ...]) -> None:
-    if any(first == 0 or last < first for _, first, last in ranges):
-        raise WireError("range", "an empty or backward range")
+    before = (0, 0)  # ranges ascend, so that all together are no longer than what there is
+    for rank, first, last in ranges:
+        if last < first or (rank, first) <= before or first == 0:
+            raise WireError("range", "empty, backward or overlapping")
+        before = (rank, last)
 
 
 def packets(bodies: Any, unicasts: Any = None) -> tuple[type[Packet], ...]:

@@ -6,6 +6,9 @@ Differs from the paper:
   D1  A vector of one number per sender stands for the direct acknowledgements.  Exact: a causal past is closed under
       each sender's order.
   D2  Service fifo: a message enters when its sender's earlier ones are there; vectors then only acknowledge.
+
+Vectors come from the wire.  One that names more than can exist (`far` above what is here, and nothing of our own line
+that we have not sent) is not believed, so that no number of another's makes a loop or a list longer than that.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from operator import le
 from typing import Generic, TypeVar
 
-from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.limits import UNSTABLE_FRAMES_MAX
 
 T = TypeVar("T")
 Key = tuple[int, int]  # (rank, seq)
@@ -23,38 +26,43 @@ Key = tuple[int, int]  # (rank, seq)
 class Reception(Generic[T]):
     """The DAG's frontier at one member; items ride along with their vectors."""
 
-    __slots__ = ("_waiters", "causal", "have", "held", "known")
+    __slots__ = ("_waiters", "causal", "far", "have", "held", "known")
 
-    def __init__(self, n: int, causal: bool = True) -> None:
+    def __init__(self, n: int, me: int | None = None, far: int = UNSTABLE_FRAMES_MAX, causal: bool = True) -> None:
         self.causal = causal
+        self.far = [0 if rank == me else far for rank in range(n)]  # how much more of each rank may exist
         self.have = [0] * n  # highest seq of each rank inserted
         self.known = [0] * n  # highest seq of each rank that is known to exist
         self.held: dict[Key, tuple[tuple[int, ...], T]] = {}
         self._waiters: dict[Key, list[Key]] = {}  # first missing predecessor -> held messages
 
     def offer(self, rank: int, seq: int, vec: tuple[int, ...], item: T) -> list[tuple[int, int, T]] | None:
-        """Insert it and all it frees, in order; [] if it must wait; None if it was here before."""
+        """Insert it and all it frees, in order; [] if it must wait; None if it was here before, or is not believed."""
         have = self.have
         if seq == have[rank] + 1:
             have[rank] = seq
-            if not self.causal or all(map(le, vec, have)):
+            if all(map(le, vec, have)) or not (self.causal or self.beyond(vec)):
                 if not self._waiters:
                     return [(rank, seq, item)]
                 have[rank] = seq - 1
                 return self._insert(rank, seq, item)
             have[rank] = seq - 1
-        if seq <= have[rank] or (rank, seq) in self.held:
+        if seq <= have[rank] or (rank, seq) in self.held or self.beyond(vec):
             return None
         self.held[rank, seq] = (vec, item)
         self._wait(rank, seq, vec)
         return []
+
+    def beyond(self, vec: tuple[int, ...]) -> bool:
+        """Whether a vector names more than can exist."""
+        return any(seq > have + far for seq, have, far in zip(vec, self.have, self.far, strict=True))
 
     def learn(self, vec: tuple[int, ...] | list[int]) -> bool:
         """Somebody has, or follows, this much: remember what must exist; true if some of it is news and not here."""
         known, have, news = self.known, self.have, False
         for q, seq in enumerate(vec):
             if seq > known[q]:
-                known[q] = min(seq, have[q] + PENDING_FRAMES_MAX)
+                known[q] = seq
                 news = news or seq > have[q]
         return news
 
@@ -88,8 +96,11 @@ class Reception(Generic[T]):
         self._waiters.setdefault(missing, []).append((rank, seq))
 
     def _insert(self, rank: int, seq: int, item: T) -> list[tuple[int, int, T]]:
-        """Insert one, then repeatedly the smallest (rank, seq) that has become insertable."""
+        """Insert one, then repeatedly the smallest (rank, seq) that has become insertable.
+
+        Of two with one number, which no honest sender makes, the one that can be inserted first counts."""
         out: list[tuple[int, int, T]] = []
+        self.held.pop((rank, seq), None)
         ready: list[tuple[int, int]] = [(rank, seq)]
         items = {(rank, seq): item}
         heapify(ready)
@@ -99,6 +110,8 @@ class Reception(Generic[T]):
             self.have[key[0]] = key[1]
             out.append((*key, items.pop(key)))
             for waiter in self._waiters.pop(key, ()):
+                if waiter not in self.held:
+                    continue
                 vec, held = self.held[waiter]
                 if self._missing(*waiter, vec) is None:
                     del self.held[waiter]

@@ -7,6 +7,9 @@ One that stands for 2 T although it is asked for again and again is *stuck*: tho
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
+
 from ordercast.limits import NACK_RANGES_MAX
 from ordercast.types import Nanoseconds
 
@@ -33,6 +36,7 @@ class Repair:
         self.stuck_ns = 2 * timeout_ns
         self.first_ns = self.nack_ns + self.nack_ns * rank // n
         self.gaps: dict[Key, _Gap] = {}
+        self.repeated: Counter[int] = Counter()  # how many were asked for, by rank of the sender
 
     def open(self, now: Nanoseconds, keys: list[Key], revealer: int) -> None:
         """These are missing; `revealer`'s packet showed it."""
@@ -44,11 +48,12 @@ class Repair:
         self.gaps.pop(key, None)
 
     def heard(self, now: Nanoseconds, ranges: tuple[Range, ...]) -> None:
-        """Another member asked for these: let its Nack work first."""
-        for q, first, last in ranges:
-            for key, gap in self.gaps.items():
-                if key[0] == q and first <= key[1] <= last:
-                    gap.due = max(gap.due, now + self.nack_ns)
+        """Another member asked for these (ascending): let its Nack work first."""
+        starts = [(q, first) for q, first, _ in ranges]
+        for key, gap in self.gaps.items():
+            at = bisect_right(starts, key) - 1
+            if at >= 0 and ranges[at][0] == key[0] and key[1] <= ranges[at][2]:
+                gap.due = max(gap.due, now + self.nack_ns)
 
     def next_due(self) -> Nanoseconds | None:
         return min((gap.due for gap in self.gaps.values()), default=None)
@@ -62,6 +67,7 @@ class Repair:
                 asks.setdefault(whom, []).append(key)
                 if whom is not None:
                     gap.asked.add(whom)
+                self.repeated[key[0]] += not gap.tries
                 gap.tries += 1
                 gap.pause = min(2 * gap.pause, self.pause_max_ns)
                 gap.due = now + gap.pause

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ordercast.contract import Action, Note
+from ordercast.contract import Action, dropped
 from ordercast.transis.packets import Data, Nack, Retrans, Status, UAck, Unicast
 from ordercast.transis.traffic import HEARTBEAT, NACK, STATUS, Traffic
 from ordercast.transis.unicast import UACK, UNICAST, Unicasts
@@ -29,7 +29,7 @@ class Talk:
         traffic, kind = self.traffic, type(packet)
         rank = traffic.rank_of.get(source)
         if rank is None:
-            out.append(Note("drop", {"reason": "not in the view", "member": source}))
+            out.append(dropped("not in the view", member=source))
         elif kind is Data:
             traffic.data(now, rank, rank, packet, out)
         elif kind is Status:
@@ -37,8 +37,7 @@ class Talk:
             if packet.u_in and len(packet.u_in) == traffic.n:
                 out += self.unicasts.acked(now, source, packet.u_in[traffic.rank])
         elif kind is Retrans:
-            if packet.rank < traffic.n:
-                traffic.data(now, packet.rank, rank, packet.data, out)
+            traffic.again(now, rank, packet, out)
         elif kind is Nack:
             out += traffic.nack(now, source, packet)
         elif kind is Unicast:
@@ -74,26 +73,3 @@ class Talk:
 
     def end(self) -> list[Action]:
         return self.traffic.end() + self.unicasts.end()
-
-    # ---------------------------------------------------------------------------------------------------------- status
-
-    def status(self) -> dict[str, Any]:
-        traffic = self.traffic
-        held, gaps, buffer = len(traffic.reception.held), len(traffic.repair.gaps), len(traffic.stability.buffer)
-        unicasts = self.unicasts.waiting()
-        return {
-            "view": str(self.id), "members": list(self.members), "have": list(traffic.have), "unstable": buffer,
-            "held": held, "gaps": gaps, "windows": list(traffic.windows),
-            "queues": {"unstable": buffer, "held": held, "gaps": gaps, "unicasts": unicasts},
-        }  # fmt: skip
-
-    def waits(self) -> str:
-        """For what, in words."""
-        traffic = self.traffic
-        if traffic.repair.gaps:
-            (q, k), *_ = traffic.repair.gaps
-            return f"message {k} of member {self.members[q]}, which is missing"
-        if traffic.stability.buffer:
-            late = [m for r, m in enumerate(self.members) if traffic.stability.acked(r) < traffic.have]
-            return f"acknowledgements of members {late}"
-        return "acknowledgements of unicasts" if self.unicasts.waiting() else ""

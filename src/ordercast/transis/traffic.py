@@ -17,8 +17,8 @@ from __future__ import annotations
 from operator import le
 from typing import Any
 
-from ordercast.contract import ALL, Action, Body, CancelTimer, Note, Received, SetTimer, Transmit, Up, Window
-from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.contract import ALL, Action, Body, CancelTimer, Note, Received, SetTimer, Transmit, Up, Window, dropped
+from ordercast.limits import UNSTABLE_FRAMES_MAX
 from ordercast.transis.packets import Data, Nack, Retrans, Status, UAck
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
@@ -27,13 +27,20 @@ from ordercast.types import MemberId, Nanoseconds, ViewId
 
 RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
 WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
+WINDOW_FRAMES = (4, 64)
 KNOCKS = 2
 NACK, STATUS, HEARTBEAT = "nack", "status", "heartbeat"  # timers
 
 
 def window_frames(frame_bytes: int) -> int:
     """The largest window: small frames count, large ones weigh."""
-    return max(4, min(64, WINDOW_BYTES // frame_bytes))
+    least, most = WINDOW_FRAMES
+    return max(least, min(most, WINDOW_BYTES // frame_bytes))
+
+
+def unstable_frames(n: int) -> int:
+    """What may exist of one sender that is not stable: a window, and an answer to each message of the others'."""
+    return min(UNSTABLE_FRAMES_MAX, WINDOW_FRAMES[1] * (n + 1))
 
 
 class Traffic:
@@ -46,19 +53,21 @@ class Traffic:
         members: tuple[MemberId, ...],
         *,
         timeout_ns: Nanoseconds,
-        window_max: int,
+        frame_bytes: int,
         causal: bool,
     ) -> None:
         self.me, self.id, self.members, self.n = me, id, members, len(members)
-        self.window_max = window_max
+        self.frame_bytes = frame_bytes
+        self.window_max, self.unstable_max = window_frames(frame_bytes), unstable_frames(self.n)
         self.status_ns, self.heartbeat_ns = timeout_ns // 20, timeout_ns // 5  # T_status, T_hb
         self.rank_of = {member: rank for rank, member in enumerate(members)}
         self.rank = self.rank_of[me]
         self.causal = causal
-        self.reception: Reception[Data[Any]] = Reception(self.n, causal)
+        self.reception: Reception[Data[Any]] = Reception(self.n, self.rank, self.unstable_max, causal)
         self.stability: Stability[Data[Any]] = Stability(self.n)
         self.repair = Repair(self.rank, self.n, timeout_ns)
-        self.windows = [window_max] * self.n  # last heard from each
+        self.windows = [self.window_max] * self.n  # last heard from each
+        self.full: dict[int, Nanoseconds] = {}  # whose application takes nothing, and since when
         self.open = False  # the view works: new messages may leave
         self.told = 0  # highest own number that the layer above was told it may use
         self.reported = 0  # messages inserted since others last learnt our `have`
@@ -76,9 +85,9 @@ class Traffic:
         return self.reception.have
 
     @property
-    def quiet(self) -> bool:
-        """Everybody has what we sent and what we hold, and nothing is missing."""
-        return not (self.stability.buffer or self.repair.gaps)
+    def settled(self) -> bool:
+        """Everybody has what we sent."""
+        return self.stability.stable[self.rank] >= self.have[self.rank]
 
     def _arm(self, name: str, at: Nanoseconds) -> Action:
         self.armed[name] = at
@@ -140,10 +149,19 @@ class Traffic:
             out.append(self._arm(HEARTBEAT, now + self.heartbeat_ns))
         return out + self.window() if seq >= self.told else out
 
-    def room(self, frames: int) -> list[Action]:
+    def _takes(self, now: Nanoseconds, rank: int, window: int) -> None:
+        """How much a member takes; nothing, while its application does not read."""
+        self.windows[rank] = window
+        if window:
+            self.full.pop(rank, None)
+        else:
+            self.full.setdefault(rank, now)
+
+    def room(self, now: Nanoseconds, frames: int) -> list[Action]:
         """The application can take this many frames more: each sender gets its share."""
         before = self.windows[self.rank]
-        self.windows[self.rank] = share = max(0, min(self.window_max, frames // self.n))
+        share = max(0, min(self.window_max, frames // self.n))
+        self._takes(now, self.rank, share)
         if before == share:
             return []
         out: list[Action] = [Note("window", {"frames": share})]
@@ -157,16 +175,20 @@ class Traffic:
         reception = self.reception
         seq, vec = data.seq, data.vec
         if len(vec) != self.n or vec[rank] != seq:
-            out.append(Note("drop", {"reason": "vector"}))
+            out.append(dropped("vector"))
             return
         if rank == transmitter and self.windows[rank] != data.window:
-            self.windows[rank] = data.window
+            self._takes(now, rank, data.window)
             out += self.window()
-        if seq > reception.have[rank] + PENDING_FRAMES_MAX:
-            out.append(Note("drop", {"reason": "too far ahead"}))
+        if seq > self.stability.stable[rank] + self.window_max and self._too_much(rank, data):
+            out.append(dropped("unstable"))
             return
+        if reception.held and reception.held.get((rank, seq), (vec,))[0] != vec:
+            out.append(dropped("two vectors"))
         inserted = reception.offer(rank, seq, vec, data)
         if inserted is None:
+            if reception.beyond(vec):
+                out.append(dropped("too far ahead"))
             return
         if not inserted:
             self.repair.close((rank, seq))
@@ -190,14 +212,34 @@ class Traffic:
         if HEARTBEAT not in armed:
             out.append(self._arm(HEARTBEAT, now + self.heartbeat_ns))
 
+    def again(self, now: Nanoseconds, transmitter: int, packet: Retrans[Any], out: list[Action]) -> None:
+        """A message from whoever still has it."""
+        if packet.rank >= self.n:
+            out.append(dropped("vector"))
+        elif packet.rank != self.rank:
+            self.data(now, packet.rank, transmitter, packet.data, out)
+        elif packet.data.seq > self.have[self.rank]:  # nobody writes my line but me
+            out.append(dropped("own line"))
+
+    def _too_much(self, rank: int, data: Data[Any]) -> bool:
+        """Whether a sender has more unstable than it may: in all, or, beyond a window, in frames larger than mine."""
+        if self.dirty:
+            self.advance()
+        ahead = data.seq - self.stability.stable[rank]
+        frame = getattr(data.body, "frame", None)
+        large = frame is not None and len(frame.data) > self.frame_bytes
+        return ahead > (self.window_max if large else self.unstable_max)
+
     def status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
         if len(status.have) != self.n:
-            return [Note("drop", {"reason": "vector"})]
+            return [dropped("vector")]
+        if self.reception.beyond(status.have):
+            return [dropped("too far ahead")]
         self.stability.report(rank, status.have)
         self.dirty = True
         out: list[Action] = []
         if self.windows[rank] != status.window:
-            self.windows[rank] = status.window
+            self._takes(now, rank, status.window)
             out += self.window()
         if status.wants:
             self.asked_for = True

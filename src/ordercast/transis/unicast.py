@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from ordercast.contract import ALL, Action, Body, CancelTimer, Note, SetTimer, Transmit, UnicastReceived, Up
+from ordercast.contract import ALL, Action, Body, CancelTimer, Note, SetTimer, Transmit, UnicastReceived, Up, dropped
 from ordercast.limits import UNICASTS_MAX
 from ordercast.transis.packets import UAck, Unicast
 from ordercast.types import MemberId, Nanoseconds, ViewId
@@ -73,7 +73,7 @@ class Unicasts:
         if to == self.me:
             return [Up(UnicastReceived(self.me, body))]
         if to not in self.members:
-            return [Note("drop", {"reason": "unicast to nobody", "member": to})]
+            return [dropped("unicast to nobody", member=to)]
         pair = self._pair(to)
         pair.waiting.append(body)
         return self._push(now, to, pair)
@@ -129,7 +129,7 @@ class Unicasts:
         out = self.acked(now, source, packet.uack)
         number = packet.useq
         if number > pair.came + UNICASTS_MAX:
-            return [*out, Note("drop", {"reason": "unicast beyond the window"})]
+            return [*out, dropped("unicast beyond the window")]
         pair.owes = True
         if number > pair.came:
             pair.early.setdefault(number, packet.body)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ordercast.sim.fault_plan import FaultPlan
 
 RETRY_MS = 10.0  # until a process that could not start is started again
+LOOK_MS = 10.0  # from one look whether a process that leaves is gone to the next
 
 
 class ProcessStrikes:
@@ -26,7 +27,7 @@ class ProcessStrikes:
         self._overrides = Overrides()
         self.acts: Acts = {
             f.Crash: self._crash, f.Storm: self._storm, f.OtherTimeout: self._other_timeout, f.Pause: self._pause,
-            f.Leaving: self._leave,
+            f.Leaving: self._leave, f.Claimant: self._claimant,
         }  # fmt: skip
 
     def _back(self, host: Host, down_ms: float, disk: bool) -> None:
@@ -97,6 +98,23 @@ class ProcessStrikes:
 
         self._overrides.put(running, "timeout", 1.0, fault.times, use)
 
+    def _claimant(self, running: Running, fault: f.Claimant) -> None:
+        host, lives = running.host, self.lives
+        carrier = lives.driver.carrier
+        if host.id in carrier.seconds:  # there is one already
+            self.plan.finish(running)
+            return
+        second = lives.second(host)
+
+        def over() -> None:
+            lives.crash(second, "claimant")
+            carrier.unseat(host.id)
+            if host.id in lives.outdone:
+                lives.outdone.discard(host.id)
+                self._back(host, RETRY_MS, True)
+
+        running.undo.append(over)
+
     def _pause(self, running: Running, fault: f.Pause) -> None:
         host, lives, length = running.host, self.lives, round(fault.for_ms * MS)
 
@@ -117,9 +135,25 @@ class ProcessStrikes:
         self.plan.after(length, over)
 
     def _leave(self, running: Running, fault: f.Leaving) -> None:
-        host = running.host
+        """It takes its time; who has not left at the heal point is stopped on the way."""
+        host, lives, since = running.host, self.lives, self.plan.schedule.time
+        incarnation = host.incarnation
+
+        def leaves() -> bool:
+            return host.up and host.incarnation == incarnation
+
+        def look() -> None:
+            if running.ended:
+                return
+            if leaves():
+                self.plan.after(round(LOOK_MS * MS), look)
+                return
+            if fault.away_ms is not None:
+                self._back(host, max(0.0, fault.away_ms - (self.plan.schedule.time - since) / MS), True)
+            self.plan.finish(running)
+
         if host.up and not host.left:
-            self.lives.driver.give(host, ("leave",))
-        if fault.away_ms is not None:
-            self._back(host, fault.away_ms, True)
-        self.plan.finish(running)
+            within = fault.within_ms
+            lives.driver.give(host, ("leave", None if within is None else host.clock.now(since) + round(within * MS)))
+        running.undo.append(lambda: lives.crash(host, "still leaving") if leaves() else None)
+        look()

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordercast.trace.columns import Columns, Sparse, sorted_columns
+from ordercast.trace.columns import Columns, sorted_columns
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import ViewKind
 from ordercast.verify.columns.units import Units, frames, messages
+from ordercast.verify.lost import Lost, lost
 
 Array = np.ndarray[Any, Any]
 ViewKey = tuple[int, int]
@@ -29,11 +30,7 @@ class ViewRow(NamedTuple):
     life: int
     key: ViewKey
     regular: bool
-    lists: Sparse
-
-    @property
-    def members(self) -> frozenset[int]:
-        return frozenset(self.lists.get(self.row) or ())
+    members: frozenset[int]
 
 
 class Stay(NamedTuple):
@@ -128,6 +125,22 @@ class Run:
         lives = zip(self.life_member, self.life_incarnation, strict=True)
         return [(member, incarnation) in known or (member, -1) in known for member, incarnation in lives]
 
+    @cached_property
+    def lost(self) -> Lost:
+        """Lives whose rows are not there."""
+        lives = list(zip(self.life_member, self.life_incarnation, strict=True))
+        starts = np.flatnonzero(self.kind[: self.world_end] == int(Kind.START))
+        crashed = self.columns["sender"][: self.world_end][self.kind[: self.world_end] == _CRASH].tolist()
+        whom = (self.columns[name][starts].tolist() for name in ("sender", "sender_incarnation"))
+        started = [(who, life) for who, life in zip(*whom, strict=True) if life >= 0]
+        viewed = {member for view in self.views for member in view.members}
+        assert self.units  # whoever was heard and has no life is a stranger now
+        heard: set[tuple[int, int]] = set()
+        if self.strangers:
+            rows = self.delivers[self.owners(self.delivers) >= self.lives]
+            heard = set(zip(*(self.columns[n][rows].tolist() for n in ("sender", "sender_incarnation")), strict=True))
+        return lost(self.header, lives, started, crashed, viewed, heard)
+
     # -------------------------------------------------------------------------------------------------------- senders
 
     def owners(self, rows: Array) -> Array:
@@ -181,12 +194,11 @@ class Run:
         rows = self.of(Kind.VIEW)
         life = np.searchsorted(self.life_start, rows, "right") - 1
         seq, rep = self.columns["view_seq"][rows].tolist(), self.columns["view_rep"][rows].tolist()
-        kind, members = self.columns["view_kind"][rows].tolist(), self.columns.sparse["members"]
-        out = []
-        for k, row in enumerate(rows.tolist()):
-            regular = kind[k] != _TRANSITIONAL
-            out.append(ViewRow(row, int(life[k]), (seq[k], rep[k]), regular, members))
-        return out
+        regular = (self.columns["view_kind"][rows] != _TRANSITIONAL).tolist()
+        sets: dict[tuple[int, ...], frozenset[int]] = {}  # the same few again and again
+        members = [sets.setdefault(of, frozenset(of)) for of in self.columns.sparse["members"].tuples(rows)]
+        keys = zip(seq, rep, strict=True)
+        return list(map(ViewRow, rows.tolist(), life.tolist(), keys, regular, members))
 
     def previous(self, row: int) -> tuple[int, int] | None:
         """The view that the one in this row follows."""

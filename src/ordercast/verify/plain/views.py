@@ -8,7 +8,7 @@ from typing import Any
 from ordercast.trace.schema import Kind, Row
 from ordercast.types import ViewKind
 from ordercast.verify.plain.model import Life, Run, Stay, ViewKey, view_key
-from ordercast.verify.verdict import Finding, broken, holds
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
 def s4(run: Run) -> Finding:
@@ -47,18 +47,25 @@ def _components(row: Row) -> Any:
 
 
 def s6(run: Run) -> Finding:
-    last: dict[int, Row] = {}
     judged = 0
-    for life in run.lives:  # incarnations ascend
+    for k, life in enumerate(run.lives):  # incarnations ascend
+        earlier = [row for other in run.lives[:k] if other.member == life.member for row in other.of(Kind.VIEW)]
+        before = ([None, *(row for row in earlier if _over(run, life, row))])[-1]
         for row in life.of(Kind.VIEW):
             if row.view_kind == ViewKind.TRANSITIONAL:
                 continue
             judged += 1
-            before = last.get(life.member)
             if before is not None and (view_key(before) or ()) >= (view_key(row) or ()):
                 return broken(f"member {life.member} installed {_id(row)} after {_id(before)}", [before, row], judged)
-            last[life.member] = row
+            before = row
     return holds(judged)
+
+
+def _over(run: Run, life: Life, row: Row) -> bool:
+    """A regular view of an earlier life, installed before this one began: of two processes with one id, which only the
+    simulator starts on purpose, neither follows the other."""
+    before = run.header.live or row.time_ns <= life.rows[0].time_ns
+    return row.view_kind != ViewKind.TRANSITIONAL and before
 
 
 def s7(run: Run) -> Finding:
@@ -93,6 +100,8 @@ def s8(run: Run) -> Finding:
                 )  # fmt: skip
     for (_, one), (_, two) in pairwise(sorted(primaries.items())):
         if not set(one.members or ()) & set(two.members or ()):
+            if run.lost:
+                return cannot_judge(f"{run.lost.words()}, and with it perhaps a primary view")
             return broken(f"primary views {_id(one)} and {_id(two)} share no member", [one, two], judged)
     return holds(judged)
 
@@ -158,6 +167,8 @@ def _come_along(run: Run, life: Life, stay: Stay) -> tuple[str, list[Row | None]
                     [stay.transitional, stay.next, their.next],
                 )
             if goes != way and goes[1] == way[1] and other.member in come:  # who was cut off on the way goes elsewhere
+                if run.lost.some(other.member):
+                    continue
                 if any(s.key == stay.key and view_key(s.next) == way[1] for s in _stays(run, other.member)):
                     continue
                 return (
@@ -168,6 +179,8 @@ def _come_along(run: Run, life: Life, stay: Stay) -> tuple[str, list[Row | None]
     if stay.view.time_ns == stay.transitional.time_ns:
         return None  # a view between two, left in the step of its install: who fails before that step never was in it
     for member in sorted(come):
+        if run.lost.some(member):
+            continue
         if any(life.member == member for life in run.lives) and not any(s.key == stay.key for s in _stays(run, member)):
             return (
                 f"member {member} is in the transitional set of member {life.member} but never was in {_id(stay.view)}",

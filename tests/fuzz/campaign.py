@@ -101,7 +101,7 @@ def scenario_of(protocol: str, seed: int) -> tuple[Scenario, random.Random]:
     rng = random.Random(f"fuzz/{protocol}/{seed}")
     info = registry.get(protocol)
     options = {name: rng.choice(values) for name, values in draws(info.options).items() if rng.random() < 0.2}
-    groups = rng.choice((0, 2)) if info.changes_views else 0
+    groups = rng.choice((0, 2)) if any("S22" in ids for ids in info.promises.values()) else 0
     load = Load(regime=rng.choice(("poisson", "bursts")), rate=rng.choice((2.0, 20.0, 200.0)), burst=20)
     return Scenario(
         protocol=protocol, options=options, members=rng.randrange(2, 6), seed=seed, messages=50_000_000, load=load,

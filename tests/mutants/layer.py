@@ -9,7 +9,7 @@ from tests.mutants.parts import link_with, token_site
 from tests.mutants.registry import mutant
 from tests.transis.answering import Answering
 
-from ordercast.contract import ALL, Action, Crash, Event, Flush, Multicast, Note, Ordered, Received, Setup, Transmit, Up
+from ordercast.contract import ALL, Action, Crash, Event, Flush, Multicast, Note, Received, Setup, Transmit, Up
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import Committed
@@ -52,7 +52,7 @@ def layer_frozen_inserts(setup: Setup) -> Stack:
 
 
 @mutant("layer_says_on", "tests.conformance.sequencer:sequencer", AREA,
-        "what the protocol said in the old view goes out in the new one (F6)")  # fmt: skip
+        "what the protocol said in the old view goes out in the new one (F6)", scenario="said_on")  # fmt: skip
 def layer_says_on(setup: Setup) -> Stack:
     class SaysOn(Link):
         def down(self, now: Nanoseconds, event: Event) -> list[Action]:
@@ -248,7 +248,7 @@ def layer_view_before_messages(setup: Setup) -> Stack:
 
 
 @mutant("layer_crash_before_last", "tests.conformance.sequencer:sequencer", AREA,
-        "a crash is told before the last messages of the departed")  # fmt: skip
+        "a crash is told before the last messages of the departed", scenario="uncalled")  # fmt: skip
 def layer_crash_before_last(setup: Setup) -> Stack:
     class Hasty(Link):
         def _install(self, now: Nanoseconds) -> list[Action]:
@@ -329,16 +329,6 @@ def seam_all_transitional(setup: Setup) -> Stack:
     return token_site(setup, seam=After)
 
 
-@mutant("seam_all_regular", "causal", AREA, "all that a flush delivers goes up before the transitional view")
-def seam_all_regular(setup: Setup) -> Stack:
-    class Before(Seam):
-        def _split(self, flush: Flush) -> list[Action]:
-            kept, self.kept = self.kept, []
-            return [Up(event) for event in kept]
-
-    return causal(setup, Link, Before)
-
-
 @mutant("seam_by_own_count", "causal", AREA, "a flush is split where this member had got to")
 def seam_by_own_count(setup: Setup) -> Stack:
     class Own(Seam):
@@ -346,16 +336,6 @@ def seam_by_own_count(setup: Setup) -> Stack:
             return super()._split(Flush((self.flush_state(),), flush.cut))
 
     return causal(setup, Link, Own)
-
-
-@mutant("seam_never_frozen", "token_site", AREA, "what an install delivers goes up at once, before it is split")
-def seam_never_frozen(setup: Setup) -> Stack:
-    class Eager(Seam):
-        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-            self.frozen = False
-            return super().up(now, event, child)
-
-    return token_site(setup, seam=Eager)
 
 
 # ---------------------------------------------------------------------------------------------------------------- drain
@@ -380,17 +360,6 @@ def drain_discards_all(setup: Setup) -> Stack:
             return super()._flush()
 
     return token_site(setup, order=Discards)
-
-
-@mutant("drain_tickets_last", "token_site", AREA, "unticketed frames are delivered before those with a ticket")
-def drain_tickets_last(setup: Setup) -> Stack:
-    class Last(TokenSite):
-        def _flush(self) -> list[Action]:
-            out = super()._flush()
-            ticketed = [a for a in out if isinstance(a, Up) and isinstance(a.event, Ordered) and a.event.epoch]
-            return [a for a in out if a not in ticketed] + ticketed
-
-    return token_site(setup, order=Last)
 
 
 @mutant("roles_kept_in_a_merge", "token_site", AREA, "who merges keeps its own sequencer if that is in the view (F7)")

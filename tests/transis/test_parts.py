@@ -29,7 +29,7 @@ from ordercast.transis.packets import (
     Unicast,
     packets,
 )
-from ordercast.transis.plan import LayerEntry, components, from_bitmap, to_bitmap
+from ordercast.transis.plan import LayerEntry, components
 from ordercast.transis.unicast import Unicasts
 from ordercast.types import Frame, Service, View, ViewId, ViewKind
 from ordercast.wire.codec import Codec

@@ -83,7 +83,7 @@ class Lives:
         scenario, ids, timeout_ns = self.scenario, setup.identity.members, setup.timeout_ns
         if not any(isinstance(fault, OtherTimeout) for fault in scenario.faults):
             return None
-        values = terms_of(scenario.protocol, setup.options, timeout_ns, ids, partition="")
+        values = terms_of(scenario.protocol, setup.options, timeout_ns, ids, scenario.partition)
         return Agreement(admission.me, ids, values, timeout_ns)
 
     def _say_first(self, host: Host) -> None:
@@ -101,6 +101,7 @@ class Lives:
         timeout_ns = round(scenario.timeout_ns * host.timeouts)
         generator = scenario.generator(f"core/{host.id}/{host.lives}")
         setup = Setup(identity, timeout_ns, self.options, self.frame_bytes, generator, host.nets)
+        setup.partition = scenario.partition
         if scenario.hosts.outbox_bytes:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         return setup

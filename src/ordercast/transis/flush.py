@@ -15,9 +15,10 @@ from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer,
 from ordercast.errors import WireError
 from ordercast.limits import EARLY_PACKETS_MAX, PENDING_FRAMES_MAX
 from ordercast.membership import Committed
+from ordercast.membership.bitmap import from_bitmap
 from ordercast.transis.exchange import Exchange
 from ordercast.transis.packets import FlushData, FlushNack, FlushState
-from ordercast.transis.plan import LayerEntry, Plan, PlanName, components, from_bitmap
+from ordercast.transis.plan import LayerEntry, Plan, PlanName, components
 from ordercast.transis.traffic import Traffic
 from ordercast.types import MemberId, Nanoseconds, Peer, ViewId
 
@@ -130,6 +131,12 @@ class Flush:
         if self.plan is None and self.exchange is not None and self.exchange.complete:
             self.plan = self.exchange.plan()
         return self.plan is not None
+
+    def packet(self, now: Nanoseconds, packet: Any) -> list[Action]:
+        """One of this attempt."""
+        if type(packet) is FlushNack:
+            return self.nack(now, packet)
+        return self.data(packet) if type(packet) is FlushData else self.state(packet)
 
     def data(self, packet: FlushData[Any]) -> list[Action]:
         wanted = self.exchange is not None and self.exchange.take(packet)

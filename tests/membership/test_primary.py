@@ -109,7 +109,7 @@ class Group:
             assert set(a) & set(b), f"{one} of {a} and {two} of {b}"
 
 
-# -------------------------------------------------------------------------------------------------------------- the rule
+# ------------------------------------------------------------------------------------------------------------- the rule
 
 
 def test_holding_is_more_than_half_or_half_with_the_smallest() -> None:
@@ -184,7 +184,7 @@ def test_an_attempt_known_not_to_be_primary_is_not_remembered() -> None:
     assert not group.of[3].part.record.left and not group.of[3].writing
 
 
-# ------------------------------------------------------------------------------------------------------- limits, storage
+# ------------------------------------------------------------------------------------------------------ limits, storage
 
 
 def test_more_than_eight_pending_are_no_record() -> None:

@@ -1,4 +1,4 @@
-"""Golden kinds of the view-synchronous layer, on its own parts: reception, stability, exchange, components of plans, primary."""
+"""Golden kinds of the view-synchronous layer, on its own parts: reception, stability, exchange, plans, primary."""
 
 from __future__ import annotations
 

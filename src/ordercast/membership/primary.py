@@ -85,7 +85,7 @@ class BadRecord(WireError):
         self.member = member
 
 
-# -------------------------------------------------------------------------------------------------------------- the rule
+# ------------------------------------------------------------------------------------------------------------- the rule
 
 
 def holds(counting: int, members: int) -> bool:
@@ -241,7 +241,10 @@ class Primary:
         record = self.record
         left = tuple(sorted({*record.left, place})[-ATTEMPTS_MAX:])
         pending = tuple(mark for mark in record.pending if mark.place != place)
-        return [Note("attempt left", {"ring": str(ring_id)}), *self._change(replace(record, pending=pending, left=left))]
+        return [
+            Note("attempt left", {"ring": str(ring_id)}),
+            *self._change(replace(record, pending=pending, left=left)),
+        ]
 
     def installed(self) -> list[Action]:
         """The attempt is the view now."""

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up
 from ordercast.framing import Framing
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.registry import ProtocolInfo
 from ordercast.seam import Seam
@@ -21,7 +22,7 @@ from ordercast.stack import Stack, chain
 from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
-from ordercast.types import Frame, Nanoseconds, Service
+from ordercast.types import POLICIES, Frame, Nanoseconds, Service
 
 
 class LayerOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,10 +111,11 @@ PROTOCOLS = {
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=LayerOptions,
         measures=("t_loss", "install"),
-        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
+        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
     ),
     "causal": ProtocolInfo(
         name="causal",
@@ -126,9 +128,10 @@ PROTOCOLS = {
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=LayerOptions,
         measures=("t_loss", "install"),
-        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
+        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
     ),
 }

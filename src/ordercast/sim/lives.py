@@ -83,7 +83,7 @@ class Lives:
         scenario, ids, timeout_ns = self.scenario, setup.identity.members, setup.timeout_ns
         if not any(isinstance(fault, OtherTimeout) for fault in scenario.faults):
             return None
-        values = terms_of(scenario.protocol, setup.options, timeout_ns, ids, scenario.partition)
+        values = terms_of(scenario.protocol, setup.options, timeout_ns, ids, partition="")
         return Agreement(admission.me, ids, values, timeout_ns)
 
     def _say_first(self, host: Host) -> None:

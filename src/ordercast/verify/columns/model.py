@@ -116,8 +116,17 @@ class Run:
     @cached_property
     def ended(self) -> list[bool]:
         """Whether a life's last words are there, or somebody saw it crash."""
-        c, kind = self.columns, self.kind
-        rows = np.flatnonzero((kind == _END) | (kind == _LEAVE) | (kind == _CRASH))
+        return self._has(_END, _LEAVE, _CRASH)
+
+    @cached_property
+    def gone(self) -> list[bool]:
+        """Whether a life crashed or left."""
+        return self._has(_LEAVE, _CRASH)
+
+    def _has(self, *kinds: int) -> list[bool]:
+        """Whether there is a row of these kinds of a life, or of member 0 about it."""
+        c = self.columns
+        rows = np.flatnonzero(np.isin(self.kind, np.array(kinds, self.kind.dtype)))
         own = c["member"][rows] > 0
         who = np.where(own, c["member"][rows], c["sender"][rows]).tolist()
         which = np.where(own, c["incarnation"][rows], c["sender_incarnation"][rows]).tolist()
@@ -257,6 +266,21 @@ class Run:
         for stay in self.stays:
             out.setdefault(stay.code, []).append(stay)
         return out
+
+    @cached_property
+    def components(self) -> list[list[Stay]]:
+        """Stays whose logs are compared: where S18 is promised, all of one view; elsewhere those that go on from it to
+        the same next view, and those that are in it at the end of the run."""
+        if "S18" in self.header.promises:
+            return list(self.by_view.values())
+        out: dict[tuple[object, ...], list[Stay]] = {}
+        for stay in self.stays:
+            if stay.next >= 0:
+                then: object = self.view_at[stay.next].key
+            else:
+                then = (stay.life,) if self.gone[stay.life] else "end"
+            out.setdefault((stay.code, then), []).append(stay)
+        return list(out.values())
 
     @cached_property
     def event_view(self) -> Array:

@@ -66,6 +66,11 @@ class Life:
         self.stays.append(Stay(view, transitional, None, deliveries))
 
     @property
+    def gone(self) -> bool:
+        """Whether it crashed or left."""
+        return self.crash is not None or any(self.of(Kind.LEAVE))
+
+    @property
     def ended(self) -> bool:
         """Whether its last words are there, or somebody saw it crash."""
         return self.crash is not None or any(self.of(Kind.END, Kind.LEAVE))
@@ -124,6 +129,20 @@ class Run:
         viewed = {member for life in self.lives for row in life.of(Kind.VIEW) for member in row.members or ()}
         rows = (row for life in self.lives for row in life.of(Kind.DELIVER))
         return started, crashed, viewed, {(row.sender or 0, row.sender_incarnation or 0) for row in rows}
+
+    @cached_property
+    def components(self) -> list[list[tuple[Life, Stay]]]:
+        """Lives in a view whose logs are compared: where S18 is promised, all of them; elsewhere those that go on from
+        it to the same next view, and those that are in it at the end of the run."""
+        strong = "S18" in self.header.promises
+        out: dict[tuple[object, ...], list[tuple[Life, Stay]]] = defaultdict(list)
+        for life in self.lives:
+            for stay in life.stays:
+                then: object = view_key(stay.next)
+                if stay.next is None:
+                    then = ("gone", life.key) if life.gone else "end"
+                out[stay.key, None if strong else then].append((life, stay))
+        return list(out.values())
 
     def meant_for(self, member: int, message: MessageId) -> bool:
         """Whether a member must have the message: to no group, or to one it was in when others delivered it."""

@@ -20,7 +20,7 @@ from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
-from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, apart_again, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
 
@@ -108,8 +108,12 @@ class _Expansion:
         )
         faults = [fault for family in on for fault in MAKERS[family](ground)]
         ground.random = self.draw("more")
+        faults += more(ground, on)
         partition = self.partition()
-        faults = _compatible(faults + more(ground, on), partition)
+        ground.random = self.draw("apart")
+        if partition != ALL_CONTINUE and "partition" in on and n > 1:
+            faults += apart_again(ground)
+        faults = _compatible(faults, partition)
         core, away = self.core(ids)
         permanent = PERMANENT in on
         scenario = Scenario(

@@ -56,8 +56,9 @@ def closing(
     return out, len(inserted)
 
 
-def views(committed: Committed, mine: Component, everybody: Sequence[Component]) -> list[Action]:
-    """Step 4; a member without an old view has the new one alone.  One in between is never primary."""
+def views(committed: Committed, mine: Component, everybody: Sequence[Component], was: bool | None) -> list[Action]:
+    """Step 4; a member without an old view has the new one alone.  `was`: whether the old view was primary, where a
+    policy says; so is the transitional view that closes it, and one in between never."""
     ring_id, members, cause, primary = committed.ring_id, committed.members, committed.cause, committed.primary
     first = not mine.view.seq
     together = mine.members
@@ -65,11 +66,11 @@ def views(committed: Committed, mine: Component, everybody: Sequence[Component])
     previous = None if first else mine.view
     if mine.intermediate is not None:
         between, origin, never = mine.intermediate, ((mine.view, together),), None if primary is None else False
-        out.append(_transitional(between, together, mine.view, cause, never))
+        out.append(_transitional(between, together, mine.view, cause, was))
         out.append(Up(ViewChange(View(between, ViewKind.REGULAR, together, together, origin, mine.view, cause, never))))
-        previous = between
+        previous, was = between, never
     if previous is not None:
-        out.append(_transitional(ring_id, together, previous, cause, primary))
+        out.append(_transitional(ring_id, together, previous, cause, was))
     trans = () if first else together
     view = View(ring_id, ViewKind.REGULAR, members, trans, origins(everybody), previous, cause, primary)
     return [*out, Up(ViewChange(view))]

@@ -380,12 +380,13 @@ class Link(Layer):
         if old.id.seq:
             closed, inserted = closing(old.id, old.members, old.have, plan, self.causal)
             out += closed
-        out += views(committed, flush.mine, flush.components)
+        out += views(committed, flush.mine, flush.components, self.talk.primary)
         if flush.mine.intermediate is not None:
             out.append(Note("intermediate view", {"members": list(flush.mine.members)}))
         kept = plan.ring_id != committed.ring_id
         out.append(Note("install", {"inserted": inserted, "kept": kept, "ns": now - flush.began}))
         self.talk = self._talk(now, committed.ring_id, committed.members)
+        self.talk.primary = committed.primary
         self.flush = self.plan = self.state = None
         self.frozen_told = False
         early = self.early.take()

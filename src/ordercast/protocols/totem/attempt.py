@@ -25,15 +25,15 @@ class Attempt:
     def install(self) -> list[Action]:
         """The old ring's last frames, the transitional view with its own, and the new view: one step."""
         regular, transitional, discarded = self.exchange.install()
-        trans, cause, id, primary = self.plan.transitional, self.committed.cause, self.new.id, self.committed.primary
+        trans, cause, id = self.plan.transitional, self.committed.cause, self.new.id
         previous = self.old.id if self.old.id.seq else None
         out = self._ordered(regular)
         if previous is not None:
-            out.append(Up(ViewChange(View(id, ViewKind.TRANSITIONAL, trans, trans, (), previous, cause, primary))))
+            out.append(Up(ViewChange(View(id, ViewKind.TRANSITIONAL, trans, trans, (), previous, cause, self.old.primary))))
             out += self._ordered(transitional)
         else:
             trans = ()
-        view = View(id, ViewKind.REGULAR, self.new.members, trans, self._components(), previous, cause, primary)
+        view = View(id, ViewKind.REGULAR, self.new.members, trans, self._components(), previous, cause, self.new.primary)
         out.append(Up(ViewChange(view)))
         exchange = self.exchange
         fields = {"sent": exchange.sent, "spared": exchange.spared, "got": exchange.got, "discarded": discarded}

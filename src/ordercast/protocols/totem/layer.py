@@ -206,7 +206,7 @@ class RingLayer(Layer):
         if not self.rings.visited(attempt, token, last_aru):
             return self.turn.stuck(now, token)
         out = self.rings.install(attempt)
-        out += self.sender.enter(self.rings.ring.id, attempt.committed.primary)
+        out += self.sender.enter(self.rings.ring.id, self.rings.ring.primary)
         out += self._carry(now, self.membership.installed(now))
         return out + self.turn.deliver()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up
+from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up, dropped
 from ordercast.framing import Framing
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.registry import ProtocolInfo
@@ -57,6 +57,8 @@ class Unordered(Layer):
         kind = type(event)
         if kind is Received:
             frame = event.body.frame  # type: ignore[attr-defined]
+            if frame.sender != event.sender:  # type: ignore[attr-defined]
+                return [dropped("origin", member=event.sender)]  # type: ignore[attr-defined]
             out: list[Action] = [Receive(frame), Up(Ordered(frame, event.sender, event.seq))]  # type: ignore[attr-defined]
             return out + self.sender.settle(now) if self.sender.leaving else out
         if kind is Crash:

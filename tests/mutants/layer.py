@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
 from tests.conformance.sequencer import Sequencer
-from tests.mutants.parts import link_with, token_site
+from tests.mutants.order import Believes
+from tests.mutants.parts import causal, link_with, token_site
 from tests.mutants.registry import mutant
 from tests.transis.answering import Answering
 
@@ -13,7 +15,6 @@ from ordercast.contract import ALL, Action, Crash, Event, Flush, Multicast, Note
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import Committed
-from ordercast.protocols.causal import Unordered
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.seam import Seam
 from ordercast.stack import Stack, chain
@@ -21,18 +22,13 @@ from ordercast.transis import flush as flushes
 from ordercast.transis.exchange import Exchange
 from ordercast.transis.flush import Early
 from ordercast.transis.link import Link
-from ordercast.transis.packets import FlushToken
+from ordercast.transis.packets import FlushToken, Unicast
 from ordercast.transis.plan import Component
 from ordercast.transis.traffic import Traffic
 from ordercast.transis.unicast import Unicasts
-from ordercast.types import Cause, MemberId, Nanoseconds, Peer, Service, View, ViewId, ViewKind
+from ordercast.types import Cause, MemberId, Nanoseconds, Peer, View, ViewId, ViewKind
 
 AREA = "layer"
-
-
-def causal(setup: Setup, link: type[Link], seam: type[Seam] = Seam) -> Stack:
-    """Plain causal order over another layer."""
-    return chain(Framing(), seam(), Unordered(setup, Service.CAUSAL), link(setup))
 
 
 # --------------------------------------------------------------------------------------------------------------- freeze
@@ -372,6 +368,16 @@ def roles_kept_in_a_merge(setup: Setup) -> Stack:
     return token_site(setup, order=Keeps)
 
 
+@mutant("roles_kept_and_believed", "token_site", AREA,
+        "who merges keeps its own sequencer, and nobody doubts tickets (F7)")  # fmt: skip
+def roles_kept_and_believed(setup: Setup) -> Stack:
+    class Keeps(Believes):
+        def _enter(self, view: View) -> list[Action]:
+            return super()._enter(View(view.id, ViewKind.REGULAR, view.members, components=((None, view.members),)))
+
+    return token_site(setup, order=Keeps)
+
+
 @mutant("tickets_live_on", "token_site", AREA, "tickets and frames of the old view are kept in the new one")
 def tickets_live_on(setup: Setup) -> Stack:
     class LiveOn(TokenSite):
@@ -424,6 +430,18 @@ def unicast_out_of_order(setup: Setup) -> Stack:
             return super().receive(now, source, packet)
 
     return answering(setup, link_with(unicasts=AsTheyCome))
+
+
+@mutant("unicast_of_an_old_view", "tests.transis.answering:answering", AREA,
+        "unicasts of an earlier view are taken for the present one's")  # fmt: skip
+def unicast_of_an_old_view(setup: Setup) -> Stack:
+    class Takes(Link):
+        def _packet(self, now: Nanoseconds, source: Peer, packet: Any, out: list[Action]) -> None:
+            if type(packet) is Unicast and packet.view < self.talk.id:
+                packet = structs.replace(packet, view=self.talk.id)
+            super()._packet(now, source, packet, out)
+
+    return answering(setup, Takes)
 
 
 @mutant("unicast_never_again", "tests.transis.answering:answering", AREA, "a lost unicast is not repeated")

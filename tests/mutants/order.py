@@ -8,7 +8,7 @@ from tests.mutants.parts import token_site
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Event, Ordered, Originate, Received, Setup, Up, Window
-from ordercast.protocols.hybrid import Ticket, TokenSite
+from ordercast.protocols.hybrid import Null, Sent, Ticket, TokenSite
 from ordercast.sender import Sender
 from ordercast.stack import Stack
 from ordercast.types import Frame, MemberId, Nanoseconds, NetId, View
@@ -165,6 +165,18 @@ def tickets_cut_off(setup: Setup) -> Stack:
     return token_site(setup, order=CutOff)
 
 
+class Believes(TokenSite):
+    """Whoever it takes for the sequencer, it sends to all who are, and drops no frame of another's."""
+
+    def _enter(self, view: View) -> list[Action]:
+        out = super()._enter(view)
+        self.sequencer = (0, 0)
+        return out
+
+    def _doubt(self, sender: MemberId, body: Sent | Null) -> str:
+        return ""
+
+
 @mutant("two_sequencers", "token_site", AREA, "the two highest members both issue tickets, from clocks of their own")
 def two_sequencers(setup: Setup) -> Stack:
     class Two(TokenSite):
@@ -173,6 +185,19 @@ def two_sequencers(setup: Setup) -> Stack:
             highest = view.members[-2:]
             self.active = self.me if self.me in highest else highest[self.me % len(highest)]
             self.sequencer = (self.active, 0)
+            return out
+
+    return token_site(setup, order=Two)
+
+
+@mutant("two_sequencers_believed", "token_site", AREA,
+        "the two highest members both issue tickets for all frames, and nobody doubts them")  # fmt: skip
+def two_sequencers_believed(setup: Setup) -> Stack:
+    class Two(Believes):
+        def _enter(self, view: View) -> list[Action]:
+            out = super()._enter(view)
+            highest = view.members[-2:]
+            self.active = self.me if self.me in highest else highest[self.me % len(highest)]
             return out
 
     return token_site(setup, order=Two)

@@ -10,6 +10,7 @@ from ordercast.groups import Groups
 from ordercast.membership import Committed, Membership
 from ordercast.membership.sight import Sight
 from ordercast.outbox import Outbox
+from ordercast.protocols.causal import Unordered
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.recovery import Exchange
@@ -26,7 +27,7 @@ from ordercast.transis.stability import Stability
 from ordercast.transis.talk import Talk
 from ordercast.transis.traffic import Traffic
 from ordercast.transis.unicast import Unicasts
-from ordercast.types import MemberId, Nanoseconds, ViewId
+from ordercast.types import MemberId, Nanoseconds, Service, ViewId
 
 
 def link_with(
@@ -72,6 +73,11 @@ def token_site(
     middle.sender.__class__ = sender
     middle.sender.outbox.__class__ = outbox
     return chain(groups(setup.identity.me), top, seam(), middle, link(setup))
+
+
+def causal(setup: Setup, link: type[Link], seam: type[Seam] = Seam) -> Stack:
+    """Plain causal order over another layer."""
+    return chain(Framing(), seam(), Unordered(setup, Service.CAUSAL), link(setup))
 
 
 def totem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.mutants.order import SkipMissing
-from tests.mutants.parts import link_with, token_site
+from tests.mutants.parts import causal, link_with, token_site
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Body, SetTimer, Setup, Up, Window
@@ -44,12 +44,13 @@ class NotCausal(Reception[Data[Body]]):
         return super().offer(rank, seq, own_line, item)
 
 
-@mutant("causal_past_ignored", "token_site", AREA, "only the sender's own line is waited for, not what it followed")
+@mutant("causal_past_ignored", "causal", AREA, "only the sender's own line is waited for, not what it followed")
 def causal_past_ignored(setup: Setup) -> Stack:
-    return with_parts(setup, reception=NotCausal)
+    return causal(setup, link=link_with(reception=NotCausal))
 
 
-@mutant("not_causal_and_skips", "token_site", AREA, "as before, and a ticket whose frame is not here yet is dropped")
+@mutant("not_causal_and_skips", "token_site", AREA,
+        "as before, and a ticket whose frame is not here yet is dropped: else the order hides it")  # fmt: skip
 def not_causal_and_skips(setup: Setup) -> Stack:
     return with_parts(setup, reception=NotCausal, order=SkipMissing)
 

@@ -138,11 +138,16 @@ def test_what_was_just_sent_is_not_sent_again() -> None:
 def test_messages_of_another_view_or_beyond_the_cut_are_not_taken() -> None:
     two = exchange(2, {1: (1, 0, 0), 2: (0, 0, 0)})
     good = data(0, 1)
-    for bad in (
-        FlushData(W, 0, msgspec.structs.replace(good, view=W)), FlushData(W, 0, data(0, 2)),
-        FlushData(W, 1, data(1, 1)), FlushData(W, 0, msgspec.structs.replace(good, vec=(1,))),
+    for bad, why in (
+        (FlushData(W, 0, data(0, 2)), "flush data"), (FlushData(W, 1, data(1, 1)), "flush data"),
+        (FlushData(W, 0, msgspec.structs.replace(good, vec=(1,))), "vector"),
+        (FlushState(W, V, 9, 0, 1, b"s"), "flush state"),
     ):  # fmt: skip
-        assert not two.take(bad)
+        assert two.doubt(bad) == why
+    others: tuple[Any, ...] = (FlushData(W, 0, msgspec.structs.replace(good, view=W)), FlushState(W, W, 9, 0, 1, b"s"))
+    assert [two.doubt(other) for other in others] == ["", ""], "of others, who come from another view"
+    assert not two.take(others[0]) and not two.take_state(others[1])
+    assert not two.doubt(FlushData(W, 0, good))
     assert two.take(FlushData(W, 0, good)) and not two.take(FlushData(W, 0, good))
 
 
@@ -170,15 +175,17 @@ def test_a_token_goes_round_until_all_are_done_and_once_more() -> None:
             break
         done.add(after.to)
         at = after.to
-        assert barriers[at].keep(after) and not barriers[at].keep(after), "a copy is not kept"
+        assert barriers[at].keep(after) == [] and barriers[at].pending is after
+        assert barriers[at].keep(FlushToken(W, at, after.number, ())) == [] and barriers[at].pending is after, "a copy"
     assert visits == [(1, False), (2, False), (3, True), (1, True), (2, True), (3, None)]
 
 
 def test_a_token_that_cannot_be_is_not_kept() -> None:
     barrier = Barrier(W, (1, 2, 3), 2)
-    for bad in (FlushToken(W, 3, 1, ()), FlushToken(W, 2, 1, (9,)), FlushToken(W, 2, 1, (1, 3), install=True)):
-        assert not barrier.keep(bad)
-    assert barrier.keep(FlushToken(W, 2, 1, (1, 2, 3), install=True))
+    for bad in (FlushToken(W, 2, 1, (9,)), FlushToken(W, 2, 1, (1, 3), install=True)):
+        assert barrier.keep(bad) == [dropped("flush token")] and barrier.pending is None
+    assert barrier.keep(FlushToken(W, 3, 1, ())) == [] and barrier.pending is None, "for another"
+    assert barrier.keep(FlushToken(W, 2, 1, (1, 2, 3), install=True)) == [] and barrier.pending is not None
 
 
 # ------------------------------------------------------------------------------------------------------------ unicasts

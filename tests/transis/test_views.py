@@ -86,6 +86,16 @@ def test_V3_a_held_message_above_the_cut_stays_out() -> None:
     assert made.members[1].log == made.members[2].log == ["3.1"]
 
 
+def test_a_member_that_leaves_waits_until_all_have_the_ticket_of_what_it_sent() -> None:
+    """2 has the frame, not its ticket: if 1 left, and 3, who gave it, died, 2 would not deliver what 1 did."""
+    made = script("members 3 protocol=token_site", "run 30ms", "submit 1 m", "pass 1 2", "pass 1 3", "pass 3 1")
+    assert made.members[1].log == ["1.1"]
+    for line in ("leave 1", "drop 3 2", "advance 2ms", "pass 2 1", "pass 1 2", "crash 3", "drop 3 2", "run 200ms"):
+        made.run(line)
+    assert "1: left" in made.out
+    assert made.members[2].log == ["1.1"], "what 1 sent and delivered in its last view"
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_V4_what_is_submitted_during_a_change_is_originated_in_the_new_view(protocol: str) -> None:
     service = {"fifo": "fifo", "causal": "causal"}.get(protocol, "agreed")

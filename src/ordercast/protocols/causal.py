@@ -7,11 +7,12 @@ A frame goes up when it comes; members agree on what was delivered in a view, an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
-from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up
+from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up, dropped
 from ordercast.framing import Framing
 from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
@@ -58,6 +59,8 @@ class Unordered(Layer):
         kind = type(event)
         if kind is Received:
             frame = event.body.frame  # type: ignore[attr-defined]
+            if frame.sender != event.sender:  # type: ignore[attr-defined]
+                return [dropped("origin", member=event.sender)]  # type: ignore[attr-defined]
             out: list[Action] = [Receive(frame), Up(Ordered(frame, event.sender, event.seq))]  # type: ignore[attr-defined]
             return out + self.sender.settle(now) if self.sender.leaving else out
         if kind is Crash:
@@ -99,39 +102,33 @@ _SURVIVES = frozenset(
         *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload", "permanent"),
     }
 )
+
+
+def _info(
+    name: str, summary: str, factory: Callable[[Setup], Stack], service: Service, promises: tuple[str, ...]
+) -> ProtocolInfo:
+    return ProtocolInfo(
+        name=name,
+        summary=summary,
+        paper=_PAPER,
+        factory=factory,
+        packets=packets(Sent),
+        provides=(service,),
+        promises={name: promises},
+        survives=_SURVIVES,
+        needs=("the view-synchronous layer",),
+        changes_views=True,
+        partitions=POLICIES,
+        judges_lives=True,
+        options=LayerOptions,
+        measures=("t_loss", "install"),
+        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
+    )
+
+
+_LEAST = "Each sender's messages in its order, the same set in every view; the least that views promise."
+_CAUSAL = "A message comes after all that its sender had delivered; the same set in every view, no total order."
 PROTOCOLS = {
-    "fifo": ProtocolInfo(
-        name="fifo",
-        summary="Each sender's messages in its order, the same set in every view; the least that views promise.",
-        paper=_PAPER,
-        factory=fifo,
-        packets=packets(Sent),
-        provides=(Service.FIFO,),
-        promises={"fifo": _FIFO},
-        survives=_SURVIVES,
-        needs=("the view-synchronous layer",),
-        changes_views=True,
-        partitions=POLICIES,
-        judges_lives=True,
-        options=LayerOptions,
-        measures=("t_loss", "install"),
-        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
-    ),
-    "causal": ProtocolInfo(
-        name="causal",
-        summary="A message comes after all that its sender had delivered; the same set in every view, no total order.",
-        paper=_PAPER,
-        factory=causal,
-        packets=packets(Sent),
-        provides=(Service.CAUSAL,),
-        promises={"causal": (*_FIFO, "S16")},
-        survives=_SURVIVES,
-        needs=("the view-synchronous layer",),
-        changes_views=True,
-        partitions=POLICIES,
-        judges_lives=True,
-        options=LayerOptions,
-        measures=("t_loss", "install"),
-        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
-    ),
+    "fifo": _info("fifo", _LEAST, fifo, Service.FIFO, _FIFO),
+    "causal": _info("causal", _CAUSAL, causal, Service.CAUSAL, (*_FIFO, "S16")),
 }

@@ -66,6 +66,7 @@ from ordercast.types import POLICIES, U32, U63, Frame, MemberId, Nanoseconds, Ne
 TICKETS_MAX = 1_024  # in one packet of their own
 TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
 TICKETS_HELD_MAX = 4 * PENDING_FRAMES_MAX  # received, their frames not delivered
+NUMBER_MAX = 2**62  # of a ticket
 
 Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
 Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
@@ -208,7 +209,7 @@ class TokenSite(Layer):
         """Why what this member is said to have sent cannot be true, or must not be kept; empty: it may be."""
         if sender == self.me:
             return ""
-        if (body.tickets or body.promise) and (sender != self.active or not self._tickets_follow(body.tickets)):
+        if (body.tickets or body.promise) and (sender != self.active or not self._tickets_follow(body)):
             return "tickets"
         if type(body) is Sent:
             if body.c != self.heard[sender] + 1:
@@ -221,14 +222,14 @@ class TokenSite(Layer):
                 return "unordered"
         return ""
 
-    def _tickets_follow(self, tickets: tuple[Ticket, ...]) -> bool:
+    def _tickets_follow(self, body: Sent | Null) -> bool:
         """Numbers ascend; the frames of each sender get theirs in order."""
         last, ticketed = self.last, self.ticketed.copy()
-        for number, sender, c in tickets:
+        for number, sender, c in body.tickets:
             if number <= last or c > ticketed.get(sender, -2) + 1:
                 return False
             last, ticketed[sender] = number, max(c, ticketed[sender])
-        return len(self.UT) + len(tickets) <= TICKETS_HELD_MAX
+        return max(last, body.promise) <= NUMBER_MAX and len(self.UT) + len(body.tickets) <= TICKETS_HELD_MAX
 
     def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
         done, pending, ticketed = self.done, self.UT, self.ticketed
@@ -282,7 +283,9 @@ class TokenSite(Layer):
         return out
 
     def _enter(self, view: View) -> list[Action]:
-        """Everything starts anew but the ticket clock; the sequencer stays if everybody knows it and it is here."""
+        """Everything starts anew but the ticket clock; the sequencer stays if everybody knows it and it is here.
+        A clock that no honest sequencer reaches starts anew, too: else its next number might be beyond all numbers."""
+        self.t = self.t if self.t < NUMBER_MAX // 2 else 0
         if self.active not in view.members or len(view.components) > 1:
             self.active = view.members[-1]
         self.sequencer = (self.active, 0)

@@ -7,6 +7,7 @@ A copy is repeated until the next token, or a packet of the new view, is heard f
 
 from __future__ import annotations
 
+from ordercast.contract import Action, dropped
 from ordercast.transis.packets import FlushToken
 from ordercast.types import MemberId, ViewId
 
@@ -28,15 +29,14 @@ class Barrier:
         """The representative's: the commit token came back."""
         self.pending = FlushToken(self.ring_id, self.me, 0, ())
 
-    def keep(self, token: FlushToken) -> bool:
-        """Take a token that came, unless it is not for me, a copy, or names somebody who has no part in this."""
-        newest = max(self.number, self.pending.number if self.pending is not None else -1)
-        if token.to != self.me or token.number <= newest or not set(token.done) <= set(self.members):
-            return False
-        if token.install and len(set(token.done)) != len(self.members):
-            return False
-        self.pending = token
-        return True
+    def keep(self, token: FlushToken) -> list[Action]:
+        """Take a token that came, unless it is not for me, or a copy."""
+        done, newest = set(token.done), max(self.number, self.pending.number if self.pending is not None else -1)
+        if not done <= set(self.members) or (token.install and len(done) != len(self.members)):
+            return [dropped("flush token")]  # names strangers, or says too early that all are done
+        if token.to == self.me and token.number > newest:
+            self.pending = token
+        return []
 
     def take(self) -> FlushToken:
         token = self.pending or self.held

@@ -79,20 +79,29 @@ class Exchange:
     def complete(self) -> bool:
         return not self.lacking and len(self.states) == len(self.together)
 
+    def doubt(self, packet: FlushData[Any] | FlushState) -> str:
+        """Why nobody who comes from my old view can have sent it; empty: somebody can, or it is of another view."""
+        cut = self.bounds.cut
+        if isinstance(packet, FlushState):
+            return "flush state" if packet.view == self.view and packet.member not in self.haves else ""
+        if packet.data.view != self.view:
+            return ""
+        if len(packet.data.vec) != len(cut):
+            return "vector"
+        return "flush data" if packet.data.seq > cut[packet.rank] else ""
+
     def take(self, packet: FlushData[Any]) -> bool:
-        """An old message; False if it is not wanted here."""
+        """An old message, beyond doubt; False if it is not wanted here."""
         key = (packet.rank, packet.data.seq)
-        if packet.data.view != self.view or len(packet.data.vec) != len(self.bounds.cut):
-            return False
-        if self.lacking.pop(key, None) is None:
+        if packet.data.view != self.view or self.lacking.pop(key, None) is None:
             return False
         self.got[key] = packet.data
         return True
 
     def take_state(self, packet: FlushState) -> bool:
-        """A part of a member's contribution; False if it is not wanted here."""
+        """A part of a member's contribution, beyond doubt; False if it is not wanted here."""
         member = packet.member
-        if packet.view != self.view or member not in self.haves or member in self.states:
+        if packet.view != self.view or member in self.states:
             return False
         parts = self._parts.setdefault(member, {})
         if len(parts) >= packet.parts:
@@ -128,14 +137,11 @@ class Exchange:
         return nack
 
     def answer(self, now: Nanoseconds, nack: FlushNack, rest: Nanoseconds) -> list[FlushData[Any] | FlushState]:
-        """What it is my turn to send of what somebody lacks, unless I sent it within `rest`."""
-        if nack.view != self.view:
-            return []
+        """What it is my turn to send of what one of us lacks, unless I sent it within `rest`."""
         keys: list[Key] = []
         for q, first, last in nack.ranges:
-            if q < len(self.bounds.cut):
-                span = range(max(first, self.bounds.low[q] + 1), min(last, self.bounds.cut[q]) + 1)
-                keys += [(q, k) for k in span if self._mine(self._first((q, k)), nack.turn)]
+            span = range(max(first, self.bounds.low[q] + 1), min(last, self.bounds.cut[q]) + 1)
+            keys += [(q, k) for k in span if self._mine(self._first((q, k)), nack.turn)]
         out: list[FlushData[Any] | FlushState] = []
         for member in nack.states:
             if member in self.states and self._mine(member, nack.turn) and self._rested(now, member, rest):

@@ -13,7 +13,7 @@ import msgspec
 
 from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer, Transmit, dropped
 from ordercast.errors import WireError
-from ordercast.limits import EARLY_PACKETS_MAX, PENDING_FRAMES_MAX
+from ordercast.limits import EARLY_PACKETS_MAX
 from ordercast.membership import Committed
 from ordercast.membership.bitmap import from_bitmap
 from ordercast.transis.exchange import Exchange
@@ -132,24 +132,26 @@ class Flush:
             self.plan = self.exchange.plan()
         return self.plan is not None
 
-    def packet(self, now: Nanoseconds, packet: Any) -> list[Action]:
-        """One of this attempt."""
-        if type(packet) is FlushNack:
+    def came(self, now: Nanoseconds, packet: FlushData[Any] | FlushState | FlushNack) -> list[Action]:
+        """A message, or a part of a state, of those who exchange; or what one of them lacks."""
+        exchange = self.exchange
+        if exchange is None:
+            return []
+        if isinstance(packet, FlushNack):
             return self.nack(now, packet)
-        return self.data(packet) if type(packet) is FlushData else self.state(packet)
-
-    def data(self, packet: FlushData[Any]) -> list[Action]:
-        wanted = self.exchange is not None and self.exchange.take(packet)
-        return [CancelTimer(FLUSH_NACK)] if wanted and self._finish() else []
-
-    def state(self, packet: FlushState) -> list[Action]:
-        wanted = self.exchange is not None and self.exchange.take_state(packet)
+        why = exchange.doubt(packet)
+        if why:
+            return [dropped(why)]
+        wanted = exchange.take(packet) if isinstance(packet, FlushData) else exchange.take_state(packet)
         return [CancelTimer(FLUSH_NACK)] if wanted and self._finish() else []
 
     def nack(self, now: Nanoseconds, packet: FlushNack) -> list[Action]:
-        if self.exchange is None:
+        exchange = self.exchange
+        if exchange is None or packet.view != exchange.view:
             return []
-        return _to_all(self.exchange.answer(now, packet, self.rest_ns))
+        if packet.ranges and packet.ranges[-1][0] >= len(exchange.bounds.cut):  # ranges ascend
+            return [dropped("range")]
+        return _to_all(exchange.answer(now, packet, self.rest_ns))
 
     def ask(self, now: Nanoseconds) -> list[Action]:
         """The timer: something is still missing."""
@@ -192,8 +194,8 @@ def _check(haves: dict[MemberId, tuple[int, ...]], old: Traffic) -> None:
             raise BadEntry(member, "a vector of another view")
         if any(mine > theirs for mine, theirs in zip(stable, have, strict=True)):
             raise BadEntry(member, "lacks what it acknowledged")
-        if any(theirs > mine + PENDING_FRAMES_MAX for mine, theirs in zip(old.have, have, strict=True)):
-            raise BadEntry(member, "has too much")
+        if old.reception.beyond(have):
+            raise BadEntry(member, "has more than can exist")
 
 
 def _to_all(packets: list[Any]) -> list[Action]:

@@ -103,8 +103,7 @@ class Link(Layer):
         return self._carry(now, self.membership.start(now, stored))
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
-        waited = not self.membership.recorded
-        out = self._carry(now, self.membership.stored(now, key, number))
+        waited, out = not self.membership.recorded, self._carry(now, self.membership.stored(now, key, number))
         return out + self._visit(now, rested=True) if waited else out
 
     def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
@@ -131,6 +130,7 @@ class Link(Layer):
             return self.talk.traffic.room(now, event.frames)  # type: ignore[attr-defined]
         if kind is Leave:
             self.leaving, until = True, event.until  # type: ignore[attr-defined]
+            self.talk.traffic.owed = self.talk.traffic.owed or tuple(self.talk.traffic.have)
             return [SetTimer(LEAVE, now + self.timeout_ns if until is None else until), *self._settle(now)]
         return [Down(event)]
 
@@ -226,7 +226,7 @@ class Link(Layer):
         return [note, *self._carry(now, self.membership.suspect(now, cause, blamed))]
 
     def _settle(self, now: Nanoseconds) -> list[Action]:
-        """A member that leaves goes when everybody has what it sent; who sent the rest keeps it until then, too."""
+        """A member that leaves goes when everybody has what it sent, and what it had then: tickets, for example."""
         if not self.standing.works:
             return []
         self.talk.traffic.advance()
@@ -326,9 +326,9 @@ class Link(Layer):
     def _flush_packet(self, now: Nanoseconds, source: Peer, packet: Any, out: list[Action]) -> None:
         flush, forming, kind = self.flush, self.standing.forming, type(packet)
         if kind is FlushToken and self.barrier is not None and packet.ring_id == self.barrier.ring_id:
-            self.barrier.keep(packet)
+            out += self.barrier.keep(packet)
         elif flush is not None and packet.ring_id == flush.ring_id:
-            out += flush.packet(now, packet)
+            out += flush.came(now, packet) if kind is not FlushToken else []
             self.plan = flush.plan
         elif forming is not None and packet.ring_id == forming.id:
             out.append(self.early.keep(source, packet))

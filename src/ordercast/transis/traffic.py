@@ -77,6 +77,7 @@ class Traffic:
         self.still = [0] * self.n  # heartbeats since which it owes something and shows no progress
         self.armed: dict[str, Nanoseconds] = {}  # timers
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
+        self.owed: tuple[int, ...] = ()  # leaving: what was here then, and gave what we sent its place
         self.u_in: tuple[int, ...] = ()  # unicasts that came, for the next Status
 
     @property
@@ -86,8 +87,9 @@ class Traffic:
 
     @property
     def settled(self) -> bool:
-        """Everybody has what we sent."""
-        return self.stability.stable[self.rank] >= self.have[self.rank]
+        """Everybody has what we sent, and what we owe."""
+        stable = self.stability.stable
+        return stable[self.rank] >= self.have[self.rank] and all(map(le, self.owed, stable))
 
     def _arm(self, name: str, at: Nanoseconds) -> Action:
         self.armed[name] = at
@@ -273,12 +275,12 @@ class Traffic:
 
     def nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
         """Answer from the buffer: to the asker, or to all when two asked, or the direct way failed."""
+        if nack.ranges[-1][0] >= self.n:  # ranges ascend
+            return [dropped("range")]
         self.repair.heard(now, nack.ranges)
         out: list[Action] = []
         budget = RETRANS_BYTES_MAX
         for q, first, last in nack.ranges:
-            if q >= self.n:
-                continue
             for k in range(max(first, self.stability.stable[q] + 1), min(last, self.have[q]) + 1):
                 data = self.stability.buffer.get((q, k))
                 if data is None or budget <= 0:

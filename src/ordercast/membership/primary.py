@@ -197,7 +197,7 @@ class Primary:
         read = [self._read(member, entry) for member, entry in zip(members, entries, strict=True)]
         rank = {member: k for k, member in enumerate(self.configured)}
         self._records = {rank[m]: entry.record for m, entry in zip(members, read, strict=True)}
-        ruling = self._ruling = rule(self._records, len(self.configured))
+        ruling = self._ruling = self._rule(self._records)
         self._mine = Mark(ring_id.seq, rank[ring_id.rep], to_bitmap(members, self.configured))
         out: list[Action] = []
         if ruling.held_against:
@@ -208,6 +208,9 @@ class Primary:
         if ruling.primary and self.record.last is not None:
             out += self._pend(self._mine)
         return tuple(entry.state for entry in read), ruling.primary, out
+
+    def _rule(self, records: Mapping[int, Record]) -> Ruling:
+        return rule(records, len(self.configured))
 
     def _read(self, member: MemberId, entry: bytes) -> RecordedEntry:
         try:

@@ -242,10 +242,10 @@ class _Expansion:
         return draw.randint(1, 8) if draw.random() < 0.4 and able else 0
 
     def partition(self) -> str:
-        """In two runs of five only one part of a split group goes on, where the protocol can."""
+        """In three runs of ten only one part of a split group goes on, where the protocol can."""
         draw = self.draw("partition")
         others = [policy for policy in self.info.partitions if policy != ALL_CONTINUE]
-        return draw.choice(others) if draw.random() < 0.4 and others else ALL_CONTINUE
+        return draw.choice(others) if draw.random() < 0.3 and others else ALL_CONTINUE
 
     def options(self) -> dict[str, object]:
         """Every boolean option of the protocol, on or off; of those that say what may be drawn, one in four is set."""

@@ -112,7 +112,7 @@ class _Expansion:
         partition = self.partition()
         ground.random = self.draw("apart")
         if partition != ALL_CONTINUE and "partition" in on and n > 1:
-            faults += apart_again(ground)
+            faults += apart_again(ground, on)
         faults = _compatible(faults, partition)
         core, away = self.core(ids)
         permanent = PERMANENT in on

@@ -270,8 +270,8 @@ def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
     return out
 
 
-def apart_again(g: Ground) -> list[f.AnyFault]:
-    """Ever other majorities are cut off, each about when the one before forms a view, and tokens are slow meanwhile:
+def apart_again(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
+    """Ever other majorities are cut off, each about when the one before forms a view, and tokens may be slow meanwhile:
     views are installed by some of those who agreed on them, and left by others.  For policies that must not mind."""
     at = begin = g.time()
     out: list[f.AnyFault] = []
@@ -284,7 +284,8 @@ def apart_again(g: Ground) -> list[f.AnyFault]:
         at = until
     tokens = tuple(name for name in g.packets if name.endswith("Token"))
     law = Delay("exponential", mean_us=short(g.strength(0.2, 1) * g.timeout_ms * 1000 / (8 * len(g.ids))))
-    return [*out, f.Slowness(law=law, packets=tokens, at_ms=begin, until_ms=at)]
+    slow = f.Slowness(law=law, packets=tokens, at_ms=begin, until_ms=at)
+    return [*out, slow] if "delay" in on else out
 
 
 def _foreign(g: Ground) -> list[f.AnyFault]:

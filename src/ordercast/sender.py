@@ -251,6 +251,10 @@ class Sender:
         waits += [first for first in (self.outbox.first(), below[0] if below else 0) if first]
         return (min(waits), self.outbox.counter) if waits else None
 
+    def waits(self) -> str:
+        """In words, where it is the view that keeps frames back."""
+        return "a primary view, to send what was accepted" if self.halted and self.outbox else ""
+
     def status(self) -> dict[str, Any]:
         return {
             "submitted": self.outbox.counter,

@@ -72,8 +72,8 @@ class Unordered(Layer):
         return self.sender.timer(now)
 
     def status(self) -> dict[str, Any]:
-        waits = "the window of the layer below" if self.sender else ""
-        return {"sender": self.sender.status(), "queues": {"outbox": self.sender.waiting()}, "waits": waits}
+        waits = "the window of the layer below" if self.sender else self.sender.waits()
+        return {"sender": self.sender.status(), "queues": {"outbox": self.sender.outbox.waiting()}, "waits": waits}
 
 
 def fifo(setup: Setup) -> Stack:

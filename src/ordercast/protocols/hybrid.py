@@ -317,7 +317,7 @@ class TokenSite(Layer):
         return [*self._null(), Down(Leave(until))]
 
     def status(self) -> dict[str, Any]:
-        waits = ""
+        waits = self.sender.waits()
         if self.UT and (self.UT[0][2], self.UT[0][3]) not in self.Q:
             waits = f"frame {self.UT[0][3]} of member {self.UT[0][2]}, whose ticket is here"
         elif self.Q:
@@ -332,7 +332,7 @@ class TokenSite(Layer):
             "tickets_to_send": len(self.LT),
             "sender": self.sender.status(),
             "queues": {
-                "outbox": self.sender.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
+                "outbox": self.sender.outbox.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
                 "tickets_to_send": len(self.LT),
             },
             "waits": waits,

@@ -239,7 +239,7 @@ class RingLayer(Layer):
             return f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
         if ring.delivered < ring.my_aru:
             return f"frame {ring.delivered + 1} to be safe"
-        return "the token" if self.sender else ""
+        return "the token" if self.sender else self.sender.waits()
 
     def _since(self) -> Nanoseconds | None:
         """When that began, where it is remembered."""

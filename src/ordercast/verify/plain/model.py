@@ -66,11 +66,6 @@ class Life:
         self.stays.append(Stay(view, transitional, None, deliveries))
 
     @property
-    def gone(self) -> bool:
-        """Whether it crashed or left."""
-        return self.crash is not None or any(self.of(Kind.LEAVE))
-
-    @property
     def ended(self) -> bool:
         """Whether its last words are there, or somebody saw it crash."""
         return self.crash is not None or any(self.of(Kind.END, Kind.LEAVE))
@@ -131,17 +126,16 @@ class Run:
         return started, crashed, viewed, {(row.sender or 0, row.sender_incarnation or 0) for row in rows}
 
     @cached_property
-    def components(self) -> list[list[tuple[Life, Stay]]]:
-        """Lives in a view whose logs are compared: where S18 is promised, all of them; elsewhere those that go on from
-        it to the same next view, and those that are in it at the end of the run."""
-        strong = "S18" in self.header.promises
+    def together(self) -> list[list[tuple[Life, Stay]]]:
+        """Whose orders are compared: where S18 is promised, all lives of a view; elsewhere those that go on from it to
+        the same view, and those that are in it at the end of the run."""
+        whole, newest = "S18" in self.header.promises, {life.member: life for life in self.lives}
         out: dict[tuple[object, ...], list[tuple[Life, Stay]]] = defaultdict(list)
         for life in self.lives:
+            gone = life.crash is not None or any(life.of(Kind.LEAVE)) or newest[life.member] is not life
             for stay in life.stays:
-                then: object = view_key(stay.next)
-                if stay.next is None:
-                    then = ("gone", life.key) if life.gone else "end"
-                out[stay.key, None if strong else then].append((life, stay))
+                onward = ("gone", *life.key) if stay.next is None and gone else ("to", view_key(stay.next))
+                out[stay.key, () if whole else onward].append((life, stay))
         return list(out.values())
 
     def meant_for(self, member: int, message: MessageId) -> bool:

@@ -119,7 +119,7 @@ def _per_group(run: Run, check: Callable[[Keep], Finding]) -> Finding:
 
 def _orders_in_views(run: Run, keep: Keep) -> Finding:
     judged = 0
-    for component in run.components:
+    for component in run.together:
         found = _one_order([list(filter(keep, stay.deliveries)) for _, stay in component])
         judged += found.judged
         if found.state != "holds":
@@ -214,13 +214,12 @@ def _ends(steps: list[Step]) -> list[Row]:
 
 def _no_holes(run: Run, keep: Keep) -> Finding:
     """For every two lives of a component: what one delivered before a common message, the other did too."""
-    judged = 0
-    for component in run.components:
-        logs = [(life, list(filter(keep, stay.deliveries))) for life, stay in component]
-        judged += sum(len(log) for _, log in logs)
-        for p in logs:
-            for life, mine in logs:
-                found = _hole(run, p[1], life, mine) if p[1] is not mine else None
+    components = [[(life, list(filter(keep, stay.deliveries))) for life, stay in of] for of in run.together]
+    judged = sum(len(log) for component in components for _, log in component)
+    for component in components:
+        for p in component:
+            for q in component:
+                found = _hole(run, p[1], *q) if p is not q else None
                 if found:
                     return broken(*found, judged)
     return holds(judged)

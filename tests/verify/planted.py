@@ -407,7 +407,7 @@ def leaver(story: Story) -> tuple[Rows, list[Row]]:
 
 def left_unsaid(story: Story) -> None:
     """The last that the leaver accepted was never sent, and it does not say so."""
-    life, mine = leaver(story)
+    _, mine = leaver(story)
     if not mine:
         raise Nowhere
     gone = {key(mine[-1])}

@@ -23,7 +23,7 @@ TRIES = 2  # places for each damage in each trace
 
 @cache
 def sound_trace(shape: str) -> Trace:
-    """Four members split in two and merge, one is killed and comes back, a fifth leaves; then calm, and messages in it."""
+    """Five members split in two and merge, one leaves, one is killed and comes back; then calm, and messages in it."""
     scenario = Scenario(
         protocol="totem", members=5, messages=75, seed=5, load=Load(rate=20.0), limit_ms=8000.0, heal_ms=1400.0,
         closing=8, faults=(

@@ -23,7 +23,7 @@ from ordercast.config import GroupConfig
 from ordercast.contract import Absent, GroupView
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, Overloaded
-from ordercast.live import build, report, stdin, tuning
+from ordercast.live import build, keychange, report, stdin, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
 from ordercast.live.group import Group
@@ -72,7 +72,7 @@ class Process:
             expected=matches if work is not None else None,
         )
         self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
-        self.control = Control(folder, self.group.status)
+        self.control = Control(folder, self.group.status, self._ordered)
         self.stop = asyncio.Event()
         self.printer: asyncio.Task[None] | None = None
         self.code = 0
@@ -98,6 +98,9 @@ class Process:
                 if self.printer is not None:
                     await asyncio.wait([self.printer])  # what was delivered until the end is printed, too
         return self.code
+
+    async def _ordered(self, words: dict[str, Any]) -> dict[str, Any]:
+        return await keychange.change(self.group.node, words)
 
     def _signalled(self, code: int) -> None:
         """The first leaves in good order, another one at once."""

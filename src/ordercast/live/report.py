@@ -110,8 +110,9 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "before_terms": 0 if agreement is None else agreement.early,
         },
         "drops": dict(sorted(incoming.drops.items())),
+        "key": None if node.talk.sealing is None else node.talk.sealing.status(),
         "other_terms": [] if agreement is None else agreement.status(now),
-        "waits": _waits(node, layers),
+        "waits": _waits(node, layers, now),
         "advice": advice(station),
         "layers": layers,
     }
@@ -142,12 +143,13 @@ def _peers(node: Node, layers: dict[str, Any], rates: dict[str, float]) -> list[
     ]
 
 
-def _waits(node: Node, layers: dict[str, Any]) -> list[str]:
+def _waits(node: Node, layers: dict[str, Any], now: Nanoseconds) -> list[str]:
     """What it waits for, and since when: first what only its driver knows, the disk and the application."""
     agreement = node.incoming.agreement
     said: list[tuple[str, Nanoseconds | None]] = []
     if agreement is not None:
         said += [(f"terms: {words}", None) for words in agreement.words()]
+    said += [(words, None) for words in node.talk.waits(now)]
     if node.disk_fault is not None:
         since, why = node.disk_fault
         said.append((f"disk: {node.storage.dir}, which cannot be written: {why}", since))

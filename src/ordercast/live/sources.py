@@ -26,9 +26,7 @@ class Sources:
     def __init__(self, nets: Mapping[NetId, NetSockets], incoming: Incoming) -> None:
         self._poll = select.epoll()
         self._sockets: dict[int, tuple[Reader, socket.socket]] = {}
-        self._readers: list[Reader] = [
-            (n, net, partial(incoming.one, n), partial(incoming.several, n)) for n, net in nets.items()
-        ]
+        self._readers: list[Reader] = [(n, net, *_into(incoming, n, net)) for n, net in nets.items()]
 
     def open(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
         self._loop = loop
@@ -57,3 +55,17 @@ class Sources:
         for number, net, one, several in self._readers:
             if net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
                 yield number
+
+
+def _into(incoming: Incoming, number: NetId, net: NetSockets) -> tuple[One, Several]:
+    """What is called with datagrams of a net; only a guard asks where they came from."""
+    if incoming.guard is None:
+        return partial(incoming.one, number), partial(incoming.several, number)
+
+    def one(datagram: memoryview, drops: int) -> None:
+        incoming.one(number, datagram, drops, net.source)
+
+    def several(datagrams: memoryview, segment: int, drops: int) -> None:
+        incoming.several(number, datagrams, segment, drops, net.source)
+
+    return one, several

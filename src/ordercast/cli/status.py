@@ -20,8 +20,9 @@ def _lines(members: list[dict[str, Any]]) -> str:
             lines.append(f"member {each['member']}: {each['error']}")
             continue
         secure = "  [insecure]" if each.get("insecure") else ""
+        key = f", speaks with key {each['key']['sends']}" if each["key"] else ""
         lines.append(f"member {each['member']}: {_in_view(each)}{secure}")
-        lines.append(f"    at {each['time']}, started {each['started']}")
+        lines.append(f"    at {each['time']}, started {each['started']}{key}")
         for seen in each["views"]:
             lines.append(
                 f"    {seen['time']}  view {seen['id']} of {_names(seen['members'])}: {seen['cause']}{_still(seen)}"

@@ -32,8 +32,8 @@ async def change(node: Node, words: dict[str, Any]) -> dict[str, Any]:
         return {"refused": "this group has no key: it is insecure"}
     try:
         wanted = msgspec.convert(words, Wanted)
-    except msgspec.ValidationError as why:
-        return {"refused": f"expected a step and a key's name: {why}"}
+    except msgspec.ValidationError as fault:
+        return {"refused": f"expected a step and a key's name: {fault}"}
     step, name = wanted.key, wanted.name
     others = {member for member in _company(node) if member != node.identity.me}
     if why := await _prepared(node.talk, step, name, others):

@@ -226,7 +226,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     net = _net(source, file.net, members, loopback)
     loopback = loopback and interfaces.is_loopback(net.interface)
     multicast = net.address if net.mode == "multicast" else ""
-    places.one_kind(source, members, multicast)
+    places.one_kind(source, members, multicast, net.interface)
     mtu = interfaces.mtu_of(net.interface or next((m.bind or m.address for m in members if m.id == me), ""))
     head = UDP_HEADER_BYTES_IPV6 if places.ipv6(members, multicast) else UDP_HEADER_BYTES
     datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)

@@ -54,7 +54,7 @@ def _read(path: Path) -> bytes | str:
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
-        return f"no such file: expected a key of {KEY_BYTES} bytes; {MAKE.format(path)}"
+        return f"no such file: expected a key of {KEY_BYTES} bytes; {MAKE.format(path.name)}"
     except OSError as why:
         return f"cannot be read ({(why.strerror or '').lower()}): expected a key of {KEY_BYTES} bytes"
     with open(number, "rb") as file:
@@ -62,11 +62,11 @@ def _read(path: Path) -> bytes | str:
         if not stat.S_ISREG(about.st_mode):
             return f"is no file: expected a key of {KEY_BYTES} bytes"
         if about.st_mode & 0o077:
-            return f"others than its owner may read or write it: expected mode 0600 (chmod 600 {path})"
+            return f"others than its owner may read or write it: expected mode 0600 (chmod 600 {path.name})"
         secret = file.read(KEY_BYTES + 1)
     if len(secret) != KEY_BYTES:
         size = f"{about.st_size} bytes"
-        return f"holds {size}: expected a key of {KEY_BYTES} bytes; {MAKE.format(path)}"
+        return f"holds {size}: expected a key of {KEY_BYTES} bytes; {MAKE.format(path.name)}"
     return secret
 
 

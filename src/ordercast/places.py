@@ -22,7 +22,7 @@ def ipv6(members: Sequence[Member], multicast: str) -> bool:
     return any(addresses.is_ipv6(host) for host in [*hosts, multicast])
 
 
-def one_kind(source: Source, members: Sequence[Member], multicast: str) -> None:
+def one_kind(source: Source, members: Sequence[Member], multicast: str, interface: str) -> None:
     """IPv4 and IPv6 addresses do not hear each other."""
     if not ipv6(members, multicast):
         return
@@ -36,6 +36,10 @@ def one_kind(source: Source, members: Sequence[Member], multicast: str) -> None:
                 return
     if multicast and not addresses.is_ipv6(multicast):
         source.fault("net.address", f"{multicast}: the members are on IPv6: expected an address of ff15::/16")
+    elif multicast and interfaces.is_loopback(interface):
+        source.fault(
+            "net.mode", 'multicast: loopback has none of IPv6: expected mode = "unicast", or another interface'
+        )
 
 
 def sealed_or_not(
@@ -46,7 +50,7 @@ def sealed_or_not(
         source.fault("insecure", "true, and a key is given: remove one of the two")
     elif key and not source.faulty("key"):
         if why := keyfiles.fault(base / key):
-            source.fault("key", f"{short(base / key)}: {why}")
+            source.fault("key", f"{short(key)}: {why}")
     elif not key and not insecure and not source.faulty("insecure", "key"):
         words = f'expected key = "group.key" ({keyfiles.MAKE.format("group.key")}), or insecure = true on loopback'
         source.fault("key", f"is missing: {words}")

@@ -315,12 +315,12 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="no IPv6 on this machine")
-@pytest.mark.parametrize("mode", ["multicast", "unicast"])
-def test_ipv6(tmp_path: Path, mode: str) -> None:
+def test_ipv6(tmp_path: Path) -> None:
+    """By unicast: loopback has no multicast of IPv6.  The rest of it is tested in namespaces."""
     config = table(tmp_path)
     for entry in config["member"]:
         entry["address"] = entry["address"].replace("127.0.0.1", "[::1]")
-    config["net"] |= {"mode": mode} | ({"interface": "lo"} if mode == "multicast" else {})
+    config["net"]["mode"] = "unicast"
 
     async def run() -> None:
         load = Load(config)

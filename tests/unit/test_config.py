@@ -422,12 +422,16 @@ address = "2001:db8::3"
     assert got.datagram_bytes == 1500 - 48 and got.timeout_ms == 1000
 
 
-def test_ipv6_multicast(tmp_path: Path) -> None:
-    text = 'group = "g"\ninsecure = true\n[[member]]\nid = 1\naddress = "::1"\n'
-    got = load(write(tmp_path, text), 1, {})
-    assert got.net.address == config.MULTICAST_ADDRESS_IPV6 and got.ipv6 and got.timeout_ms == 200
-    (sentence,) = faults(write(tmp_path, text + '[net]\naddress = "239.1.1.1"\n'))
+def test_ipv6_multicast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
+    monkeypatch.setattr(interfaces, "address_of", lambda name: "10.0.0.1")
+    text = 'group = "g"\ninsecure = true\n[[member]]\nid = 1\naddress = "2001:db8::1"\n[net]\ninterface = "eth0"\n'
+    got = load(write(tmp_path, text), None, {})
+    assert got.net.address == config.MULTICAST_ADDRESS_IPV6 and got.ipv6
+    (sentence,) = faults(write(tmp_path, text + 'address = "239.1.1.1"\n'))
     assert "net.address: 239.1.1.1: the members are on IPv6: expected an address of ff15::/16" in sentence
+    (sentence,) = faults(write(tmp_path, 'group = "g"\ninsecure = true\n[[member]]\nid = 1\naddress = "::1"\n'))
+    assert 'net.mode: multicast: loopback has none of IPv6: expected mode = "unicast"' in sentence
 
 
 def test_insecure_only_on_loopback_or_in_a_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

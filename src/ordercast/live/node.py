@@ -87,8 +87,8 @@ class Node:
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
-        self.submitted = self.delivered = self.delivered_bytes = 0  # messages, and the bytes of those delivered
-        self.past = Past(identity.members, partial(report.counts, self), _clock)
+        self.delivered = self.delivered_bytes = 0  # messages, and their bytes
+        self.past = Past(identity, partial(report.counts, self), _clock)
         if names is not None:
             names.heard = self.past.heard
         self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why
@@ -178,7 +178,7 @@ class Node:
             if type(action) is Accepted or type(action) is Refuse:
                 answer = action
         if type(answer) is Accepted:
-            self.submitted += answer.count
+            self.past.accepted(_clock(), answer)
         self._hand_over()
         return answer
 
@@ -365,10 +365,7 @@ class Node:
             self.room.bytes += size
             self.delivered += batch.count
             self.delivered_bytes += size
-            past = self.past
-            past.delivered_ns = now
-            if past.open:
-                past.resumed(now)
+            self.past.delivered(now, batch)
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
             self.past.viewed(now, event.view)  # type: ignore[attr-defined]

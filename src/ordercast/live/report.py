@@ -66,7 +66,7 @@ def last_row(node: Node) -> dict[str, Any]:
 def counts(node: Node) -> dict[str, int]:
     """What rates are made of."""
     return {
-        "submitted": node.submitted,
+        "submitted": node.past.submitted,
         "delivered": node.delivered,
         "datagrams_received": node.incoming.datagrams,
         "datagrams_sent": sum(net.sent["datagrams"] for net in node.nets.values()),
@@ -96,6 +96,8 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             {"time": node.wall(seen.at), "standstill_ms": seen.standstill_ms, **view(seen.view)}
             for seen in node.past.views
         ],
+        "view_causes": dict(sorted(node.past.causes.items())),
+        "counts": {name: count for name, count in counts(node).items() if not name.startswith("from ")},
         "rates": {name: rate for name, rate in rates.items() if not name.startswith("from ")},
         "peers": _peers(node, layers, rates),
         "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(node.timers.items())},

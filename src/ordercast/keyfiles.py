@@ -57,10 +57,11 @@ def _read(path: Path) -> bytes | str:
         return f"no such file: expected a key of {KEY_BYTES} bytes; {MAKE.format(path.name)}"
     except OSError as why:
         return f"cannot be read ({(why.strerror or '').lower()}): expected a key of {KEY_BYTES} bytes"
+    about = os.fstat(number)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(number)
+        return f"is no file: expected a key of {KEY_BYTES} bytes"
     with open(number, "rb") as file:
-        about = os.fstat(number)
-        if not stat.S_ISREG(about.st_mode):
-            return f"is no file: expected a key of {KEY_BYTES} bytes"
         if about.st_mode & 0o077:
             return f"others than its owner may read or write it: expected mode 0600 (chmod 600 {path.name})"
         secret = file.read(KEY_BYTES + 1)

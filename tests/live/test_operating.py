@@ -93,8 +93,10 @@ def test_delays() -> None:
     delays.accepted(1_000_000, 5)
     delays.delivered(2_000_000, 4)
     assert delays.sum_ns == 2_000_000 and delays.counts[BOUNDS_MS.index(2)] == 1 == sum(delays.counts)
-    delays.delivered(10**12, 5)
+    delays.delivered(10**12, 9)
     assert delays.counts[-1] == 1
+    delays.accepted(10**12, 9)
+    assert delays.counts[0] == 1, "delivered in the very step that took it"
 
 
 def test_status_watch(cli: Cli, group_file: Callable[..., Path]) -> None:

@@ -17,13 +17,17 @@ class Delays:
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_MS) + 1)  # up to each bound, and beyond
         self.sum_ns = 0
+        self._delivered = 0  # the last own counter
         self._open: deque[tuple[int, Nanoseconds]] = deque(maxlen=KEPT)  # last counter, when it was accepted
 
     def accepted(self, now: Nanoseconds, last: int) -> None:
-        self._open.append((last, now))
+        if last <= self._delivered:  # in the very step that took it
+            self.counts[0] += 1
+        else:
+            self._open.append((last, now))
 
     def delivered(self, now: Nanoseconds, last: int) -> None:
-        open = self._open
+        open, self._delivered = self._open, last
         while open and open[0][0] <= last:
             delay = now - open.popleft()[1]
             self.sum_ns += delay

@@ -234,7 +234,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
     if here:
-        places.sealed_or_not(source, file.insecure, file.key, base, members, net, loopback)
+        places.sealed_or_not(source, file.insecure, file.key, base, members, net.interface, loopback)
     else:
         source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
     places.own(source, me, members)

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ordercast import addresses, interfaces, keyfiles
 from ordercast.toml_input import Source
 from ordercast.words import short
 
-if TYPE_CHECKING:
-    from ordercast.config import Member, NetConfig
-
 ANY, ANY_IPV6 = "0.0.0.0", "::"
 
 
-def ipv6(members: Sequence[Member], multicast: str) -> bool:
+class Place(Protocol):
+    """A member, as far as it matters here."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def bind(self) -> str: ...
+
+
+def ipv6(members: Sequence[Place], multicast: str) -> bool:
     """Whether a group is on IPv6: where any address is; one of names alone is on IPv4."""
     hosts = [host for member in members for host in (member.address, member.bind) if host]
     return any(addresses.is_ipv6(host) for host in [*hosts, multicast])
 
 
-def one_kind(source: Source, members: Sequence[Member], multicast: str, interface: str) -> None:
+def one_kind(source: Source, members: Sequence[Place], multicast: str, interface: str) -> None:
     """IPv4 and IPv6 addresses do not hear each other."""
     if not ipv6(members, multicast):
         return
@@ -43,7 +53,7 @@ def one_kind(source: Source, members: Sequence[Member], multicast: str, interfac
 
 
 def sealed_or_not(
-    source: Source, insecure: bool, key: str, base: Path, members: Sequence[Member], net: NetConfig, loopback: bool
+    source: Source, insecure: bool, key: str, base: Path, members: Sequence[Place], interface: str, loopback: bool
 ) -> None:
     """A key, or the word that there is none, which is believed only where no stranger comes."""
     if key and insecure:
@@ -56,11 +66,11 @@ def sealed_or_not(
         source.fault("key", f"is missing: {words}")
     if insecure and not key and not loopback and not interfaces.in_own_namespace():
         far = [f"member {m.id} at {m.address}" for m in members if not interfaces.is_loopback(m.address)]
-        words = far[0] if far else f"interface {net.interface}"
+        words = far[0] if far else f"interface {interface}"
         source.fault("insecure", f"{words}: expected 127.0.0.0/8, or a network namespace other than the host's")
 
 
-def own(source: Source, me: int | None, members: Sequence[Member]) -> None:
+def own(source: Source, me: int | None, members: Sequence[Place]) -> None:
     """The member that is to run here is one of them, at an address of this machine."""
     if me is None or not members:
         return

@@ -287,3 +287,36 @@ def test_an_old_key_opens_nothing() -> None:
     a.hear(b.seal(b.agreement.first(0)))
     assert a.incoming.drops == {"key": 1} and not a.said, "never answered"
     assert header.key_of(b.sealer.prefix) == OLD.id
+
+
+def test_joined_datagrams_too_short_to_be_any() -> None:
+    """Found by damaged inputs: the kernel joined pieces of 8 bytes, which together begin like a member's datagram."""
+    a, b = Member(1, 100), Member(2, 50)
+    meet(a, b)
+    datagram = b.seal(b.agreement.first(0))
+    a.incoming.admission.known[datagram[:24]] = b.life
+    a.incoming.several(0, memoryview(datagram), 8, 0, ("10.0.0.2", 7400))
+    assert a.incoming.drops["short"] > 4 and not a.got
+
+
+def test_a_joined_train_is_one_packet() -> None:
+    """In order it is put together at once; with one datagram forged the others still go to the station."""
+    from ordercast.wire.train import cut
+
+    a, b = Member(1, 100), Member(2, 50)
+    meet(a, b)
+    a.incoming.admission.known[b.sealer.prefix] = b.life
+    a.said.clear()
+    body = b.codec.encode(b.agreement.first(0))
+    pieces = cut(body, -(-len(body) // 3))
+
+    def cars(first: int) -> list[bytes]:
+        return [b.sealer.seal(0, first + k, piece) for k, piece in enumerate(pieces)]
+
+    size, a.now = len(cars(100)[0]), 2 * T
+    a.incoming.several(0, memoryview(b"".join(cars(100))), size, 0, ("10.0.0.2", 7400))
+    assert len(a.answers()) == 1, "terms that ask are answered"
+    one, *rest = cars(200)
+    a.now = 4 * T
+    a.incoming.several(0, memoryview(b"".join([one, bytes(size), *rest])), size, 0, ("10.0.0.2", 7400))
+    assert a.incoming.station.arrived == 1 and a.incoming.drops["magic"] == 1 and len(a.answers()) == 1

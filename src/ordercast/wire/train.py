@@ -186,10 +186,14 @@ def whole(data: bytes, segment: int, prefix_bytes: int) -> bytes | None:
 def joined(datagrams: Sequence[memoryview], bodies: Sequence[bytes | None], prefix_bytes: int) -> bytes | None:
     """The same of datagrams that were sealed, and their bodies (None: one that did not open)."""
     total = len(bodies)
-    prefix, first = bytes(datagrams[0][:prefix_bytes]), _COUNTER.unpack_from(datagrams[0], prefix_bytes)[0]
+    if total < 2 or None in bodies:
+        return None
+    prefix, first = datagrams[0][:prefix_bytes], _COUNTER.unpack_from(datagrams[0], prefix_bytes)[0]
+    pieces: list[bytes] = []
     for k, (datagram, body) in enumerate(zip(datagrams, bodies, strict=True)):
         if body is None or len(body) <= CAR_BYTES or _CAR.unpack_from(body) != (MARK, k, total):
             return None
         if datagram[:prefix_bytes] != prefix or _COUNTER.unpack_from(datagram, prefix_bytes)[0] != first + k:
             return None
-    return b"".join([body[CAR_BYTES:] for body in bodies if body is not None]) if total > 1 else None
+        pieces.append(body[CAR_BYTES:])
+    return b"".join(pieces)

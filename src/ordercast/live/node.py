@@ -88,7 +88,9 @@ class Node:
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
         self.delivered = self.delivered_bytes = 0  # messages, and their bytes
-        self.past = Past(identity, partial(report.counts, self), _clock)
+        self.past = Past(
+            identity.members, partial(report.counts, self), _clock, Peer(identity.me, identity.incarnation)
+        )
         if names is not None:
             names.heard = self.past.heard
         self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why

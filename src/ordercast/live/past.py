@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from ordercast.contract import Accepted
 from ordercast.live.delays import Delays
-from ordercast.types import Batch, Identity, Nanoseconds, Peer, View, ViewKind
+from ordercast.types import Batch, MemberId, Nanoseconds, Peer, View, ViewKind
 
 VIEWS_KEPT = 10
 SAMPLE_SECONDS = 1.0
@@ -38,15 +38,21 @@ class Seen(Struct):
 class Past:
     """Of one life.  `counts` gives what has been counted so far, by name."""
 
-    def __init__(self, identity: Identity, counts: Callable[[], Counts], clock: Callable[[], Nanoseconds]) -> None:
-        self._me = Peer(identity.me, identity.incarnation)
+    def __init__(
+        self,
+        members: Iterable[MemberId],
+        counts: Callable[[], Counts],
+        clock: Callable[[], Nanoseconds],
+        me: Peer | None = None,
+    ) -> None:
+        self._me = me
         self.submitted = 0  # messages
         self.delays: Delays | None = None  # of own messages, if somebody wants to know
         self.causes: Counter[str] = Counter()  # of all views
         self.views: deque[Seen] = deque(maxlen=VIEWS_KEPT)
         self.open: list[Seen] = []  # nothing was delivered after them yet
         self.delivered_ns: Nanoseconds | None = None  # when the last frame went up
-        self.heard = dict.fromkeys(identity.members, 0)  # packets, by sender
+        self.heard = dict.fromkeys(members, 0)  # packets, by sender
         self._counts, self._clock = counts, clock
         self._samples: deque[tuple[Nanoseconds, Counts]] = deque(maxlen=SAMPLES + 1)
         self._tick: asyncio.TimerHandle | None = None
@@ -70,8 +76,8 @@ class Past:
         """A frame went up."""
         self.delivered_ns = now
         if self.open:
-            self._resumed(now)
-        if self.delays is not None and batch.sender == self._me.id and batch.incarnation == self._me.incarnation:
+            self.resumed(now)
+        if self.delays is not None and Peer(batch.sender, batch.incarnation) == self._me:
             self.delays.delivered(now, batch.counter + batch.count - 1)
 
     def viewed(self, now: Nanoseconds, view: View) -> None:
@@ -81,7 +87,7 @@ class Past:
             self.views.append(seen)
             self.open = [*self.open, seen][-VIEWS_KEPT:]
 
-    def _resumed(self, now: Nanoseconds) -> None:
+    def resumed(self, now: Nanoseconds) -> None:
         """The first delivery after a view, or after several in a row."""
         for seen in self.open:
             seen.after = now

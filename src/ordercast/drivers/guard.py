@@ -17,7 +17,7 @@ from typing import Any
 from ordercast.drivers.keyring import KeyRing
 from ordercast.drivers.rates import SECOND, Rate, Rates
 from ordercast.errors import WireError
-from ordercast.limits import MEMBERS_MAX, STRANGERS_MAX, STRANGERS_PER_S, UNOPENED_PER_S
+from ordercast.limits import DATAGRAM_BYTES_MAX, MEMBERS_MAX, STRANGERS_MAX, STRANGERS_PER_S, UNOPENED_PER_S
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer
 from ordercast.wire import header
 from ordercast.wire.header import HEADER_BYTES, PREFIX_BYTES, Header
@@ -28,6 +28,8 @@ LIVES_MAX = 4 * MEMBERS_MAX  # that opened and were not let in yet
 LACKS_MAX = 8
 ROWS_PER_S = 100  # of drops before the tag: these are written to the trace
 LEAST_BYTES = HEADER_BYTES + TAG_BYTES
+_BEGIN = header.MAGIC + bytes([header.VERSION])
+TOO_MANY = WireError("rate")  # made once: in a flood it is raised for almost every datagram
 _counter = struct.Struct("<Q")
 
 
@@ -67,8 +69,9 @@ class Guard:
 
     def __init__(self, ring: KeyRing, identity: Identity, hears_self: bool, hosts: Mapping[MemberId, str]) -> None:
         self.ring, self._group, self._hosts = ring, identity.group, hosts
-        self._me, self._hears_self = Peer(identity.me, identity.incarnation), hears_self
         self._group_id = header.group_id(identity.group)
+        own = header.pack(self._group_id, identity.me, identity.incarnation, 0)[4:PREFIX_BYTES]
+        self._own = b"" if hears_self else own  # what own datagrams have behind the key's id
         self._let_in: dict[tuple[NetId, bytes], Life] = {}
         self._others: dict[tuple[NetId, bytes], Life] = {}
         self.places: frozenset[Any] = frozenset()  # (host, port) of the members, which share no rate with anybody
@@ -86,7 +89,8 @@ class Guard:
         if len(datagram) <= LEAST_BYTES:
             raise WireError("short", f"{len(datagram)} bytes")
         if source != life.source:
-            self._from(now, life.peer, source)
+            self._room(now, source)
+            self._may(life.peer, source)
         counter = _counter.unpack_from(datagram, PREFIX_BYTES)[0]
         epoch = counter >> EPOCH_BITS
         code = life.code if epoch == life.epoch else self._other(life, net, epoch)
@@ -101,13 +105,15 @@ class Guard:
 
     def _first(self, now: Nanoseconds, at: tuple[NetId, bytes], datagram: memoryview, source: Any) -> bytes:
         """A datagram of a life not heard before, or not under this key."""
-        head = header.begin(datagram)
-        if len(datagram) <= LEAST_BYTES:
+        if len(datagram) <= LEAST_BYTES or len(datagram) > DATAGRAM_BYTES_MAX or at[1][:3] != _BEGIN:
+            header.begin(datagram)  # says what is wrong
             raise WireError("short", f"{len(datagram)} bytes")
-        peer = Peer(head.sender, head.incarnation)
-        if peer == self._me and not self._hears_self:
+        if at[1][4:] == self._own:
             raise WireError("own")
-        self._from(now, peer, source)
+        self._room(now, source)
+        head = header.begin(datagram)
+        peer = Peer(head.sender, head.incarnation)
+        self._may(peer, source)
         if head.group_id != self._group_id:
             raise WireError("group")
         key = self._key(now, head)
@@ -122,16 +128,19 @@ class Guard:
             del self._others[next(iter(self._others))]
         return body
 
-    def _from(self, now: Nanoseconds, peer: Peer, source: Any) -> None:
-        """From where nothing of this life was heard before: is there room for a stranger, may it speak from there?"""
+    def _room(self, now: Nanoseconds, source: Any) -> None:
+        """From where nothing of this life was heard before: is there room for a stranger?"""
         if source is None:
             return  # simulated: nobody forges addresses there
-        place, host = source[:2], source[0]
-        known = place in self.places
-        if not (self._members.take(now, place) if known else self._strangers.take(now, host)):
-            raise WireError("rate")
-        if self._hosts.get(peer.id, host) != host:
-            raise WireError("address", f"member {peer.id} from {host}")
+        place = source[:2]
+        members = place in self.places
+        if not (self._members.take(now, place) if members else self._strangers.take(now, source[0])):
+            raise TOO_MANY.with_traceback(None)
+
+    def _may(self, peer: Peer, source: Any) -> None:
+        """Whether a member may speak from there."""
+        if source is not None and self._hosts.get(peer.id, source[0]) != source[0]:
+            raise WireError("address", f"member {peer.id} from {source[0]}")
 
     def _key(self, now: Nanoseconds, head: Header) -> GroupKey:
         key = self.ring.find(head.key_id)

@@ -16,7 +16,7 @@ from typing import Any
 from ordercast.contract import Packet
 from ordercast.drivers import rotation, terms
 from ordercast.drivers.admission import Admission
-from ordercast.drivers.guard import Guard
+from ordercast.drivers.guard import TOO_MANY, Guard
 from ordercast.drivers.rotation import Keys, Rotation
 from ordercast.drivers.terms import Agreement, Terms
 from ordercast.errors import WireError
@@ -105,7 +105,7 @@ class Incoming:
             return guard.open(now, net, datagram, source)
         except WireError as why:
             self.drops[why.reason] += 1
-            if guard.rows.take(now):  # a flood is counted, not written down
+            if why is not TOO_MANY and guard.rows.take(now):  # a flood is counted, not written down
                 self._dropped(now, why)
             return None
 

@@ -25,6 +25,7 @@ class Sources:
 
     def __init__(self, nets: Mapping[NetId, NetSockets], incoming: Incoming) -> None:
         self._poll = select.epoll()
+        self._incoming = incoming
         self._sockets: dict[int, tuple[Reader, socket.socket]] = {}
         self._readers: list[Reader] = [(n, net, *_into(incoming, n, net)) for n, net in nets.items()]
 
@@ -42,13 +43,14 @@ class Sources:
         self._poll.close()
 
     def read(self) -> Iterator[NetId]:
-        """Read every socket that has something to tell; the net of each that gave datagrams."""
+        """Read every socket that has something to tell; the net of each that gave datagrams of members."""
         for number, _ in self._poll.poll(0):
             (net_id, net, one, several), upto = self._sockets[number]
+            used = self._incoming.datagrams
             if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
                 net.read_errors(upto)
-            else:
-                yield net_id
+            elif self._incoming.guard is None or self._incoming.datagrams != used:
+                yield net_id  # else strangers spoke, of whom no core is to hear
 
     def read_all(self) -> Iterator[NetId]:
         """Read every net, whether the poll tells of it or not; the net of each that gave datagrams."""

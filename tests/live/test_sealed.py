@@ -275,7 +275,11 @@ def test_no_nonce_is_used_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     class Watched:
         def __init__(self, key: bytes) -> None:
             self._key, self._real = key, AESGCM(key)
-            self.decrypt = self._real.decrypt
+            self.decrypt, self.decrypt_into = self._real.decrypt, self._real.decrypt_into
+
+        def encrypt_into(self, nonce: bytes, data: bytes, about: bytes, into: memoryview) -> int:
+            used.append((self._key, nonce))
+            return self._real.encrypt_into(nonce, data, about, into)
 
         def encrypt(self, nonce: bytes, data: bytes, about: bytes) -> bytes:
             used.append((self._key, nonce))

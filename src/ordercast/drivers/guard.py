@@ -21,7 +21,7 @@ from ordercast.limits import DATAGRAM_BYTES_MAX, MEMBERS_MAX, STRANGERS_MAX, STR
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer
 from ordercast.wire import header
 from ordercast.wire.header import HEADER_BYTES, PREFIX_BYTES, Header
-from ordercast.wire.seal import EPOCH_BITS, TAG_BYTES, ZEROS, Code, GroupKey, InvalidTag, sub_key
+from ordercast.wire.seal import EPOCH_BITS, LARGE_BYTES, TAG_BYTES, ZEROS, Aead, GroupKey, InvalidTag, sub_key
 
 WINDOW = 4_096  # counters of a life; what is further behind the newest one is taken for seen
 LIVES_MAX = 4 * MEMBERS_MAX  # that opened and were not let in yet
@@ -58,7 +58,7 @@ class Life:
 
     __slots__ = ("code", "codes", "epoch", "key", "key_id", "peer", "seen", "source")
 
-    def __init__(self, peer: Peer, key: GroupKey, head: Header, code: Code, seen: Window, source: Any) -> None:
+    def __init__(self, peer: Peer, key: GroupKey, head: Header, code: Aead, seen: Window, source: Any) -> None:
         self.peer, self.key, self.key_id, self.seen, self.source = peer, key, head.key_id, seen, source
         self.epoch, self.code = head.counter >> EPOCH_BITS, code  # the newest
         self.codes = {self.epoch: code}
@@ -77,11 +77,15 @@ class Guard:
         self.places: frozenset[Any] = frozenset()  # (host, port) of the members, which share no rate with anybody
         self._members = Rates(STRANGERS_PER_S, SECOND, STRANGERS_MAX)
         self._strangers = Rates(STRANGERS_PER_S, UNOPENED_PER_S, STRANGERS_MAX)
+        self._buffer = memoryview(bytearray(DATAGRAM_BYTES_MAX))
         self.rows = Rate(ROWS_PER_S, ROWS_PER_S)
         self.lacks: dict[int, Nanoseconds] = {}  # ids of keys that are not here, and when each was last heard
 
-    def open(self, now: Nanoseconds, net: NetId, datagram: memoryview, source: Any = None) -> bytes:
-        """What was sealed.  Raise WireError, and change nothing, for what no holder of the key wrote just now."""
+    def open(self, now: Nanoseconds, net: NetId, datagram: memoryview, source: Any = None) -> bytes | memoryview:
+        """What was sealed.  Raise WireError, and change nothing, for what no holder of the key wrote just now.
+
+        A large one is opened into a buffer of ours, which the next one overwrites.
+        """
         at = (net, bytes(datagram[:PREFIX_BYTES]))
         life = self._let_in.get(at) or self._others.get(at)
         if life is None:
@@ -94,7 +98,7 @@ class Guard:
         counter = _counter.unpack_from(datagram, PREFIX_BYTES)[0]
         epoch = counter >> EPOCH_BITS
         code = life.code if epoch == life.epoch else self._other(life, net, epoch)
-        body = _opened(code, datagram)
+        body = self._opened(code, datagram)
         if not life.seen.see(counter):
             raise WireError("replay", f"member {life.peer.id}, datagram {counter}")
         if epoch > life.epoch:
@@ -103,7 +107,9 @@ class Guard:
         life.source = source
         return body
 
-    def _first(self, now: Nanoseconds, at: tuple[NetId, bytes], datagram: memoryview, source: Any) -> bytes:
+    def _first(
+        self, now: Nanoseconds, at: tuple[NetId, bytes], datagram: memoryview, source: Any
+    ) -> bytes | memoryview:
         """A datagram of a life not heard before, or not under this key."""
         if len(datagram) <= LEAST_BYTES or len(datagram) > DATAGRAM_BYTES_MAX or at[1][:3] != _BEGIN:
             header.begin(datagram)  # says what is wrong
@@ -117,8 +123,8 @@ class Guard:
         if head.group_id != self._group_id:
             raise WireError("group")
         key = self._key(now, head)
-        code = sub_key(key, self._group, head.key_id, peer, at[0], head.counter >> EPOCH_BITS).decrypt
-        body = _opened(code, datagram)
+        code = sub_key(key, self._group, head.key_id, peer, at[0], head.counter >> EPOCH_BITS)
+        body = self._opened(code, datagram)
         known, lives = self._same_life(at[0], peer)
         seen = Window() if known is None else known.seen
         if not seen.see(head.counter):
@@ -126,6 +132,18 @@ class Guard:
         lives[at] = Life(peer, key, head, code, seen, source)
         if len(self._others) > LIVES_MAX:
             del self._others[next(iter(self._others))]
+        return body
+
+    def _opened(self, code: Aead, datagram: memoryview) -> bytes | memoryview:
+        head, sealed = bytes(datagram[:HEADER_BYTES]), datagram[HEADER_BYTES:]
+        nonce = ZEROS + head[PREFIX_BYTES:]
+        try:
+            if len(sealed) < LARGE_BYTES:
+                return code.decrypt(nonce, sealed, head)
+            body = self._buffer[: len(sealed) - TAG_BYTES]
+            code.decrypt_into(nonce, sealed, head, body)
+        except InvalidTag:
+            raise WireError("tag") from None
         return body
 
     def _room(self, now: Nanoseconds, source: Any) -> None:
@@ -150,10 +168,10 @@ class Guard:
             raise WireError("key", str(head.key_id))
         return key
 
-    def _other(self, life: Life, net: NetId, epoch: int) -> Code:
+    def _other(self, life: Life, net: NetId, epoch: int) -> Aead:
         """The sub-key before the newest that is known of a life, or the next one."""
         if epoch == life.epoch + 1:
-            return sub_key(life.key, self._group, life.key_id, life.peer, net, epoch).decrypt
+            return sub_key(life.key, self._group, life.key_id, life.peer, net, epoch)
         code = life.codes.get(epoch)
         if code is None:
             raise WireError("counter", f"member {life.peer.id}")
@@ -181,11 +199,3 @@ class Guard:
                 if at[0] == net and life.peer == peer:
                     return life, lives
         return None, self._others
-
-
-def _opened(code: Code, datagram: memoryview) -> bytes:
-    head = bytes(datagram[:HEADER_BYTES])
-    try:
-        return code(ZEROS + head[PREFIX_BYTES:], datagram[HEADER_BYTES:], head)
-    except InvalidTag:
-        raise WireError("tag") from None

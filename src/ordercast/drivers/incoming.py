@@ -60,7 +60,7 @@ class Incoming:
         self.untold: dict[NetId, int] = {}  # datagrams lost here, of which the core has not heard
 
     def one(
-        self, net: NetId, datagram: memoryview, drops: int, source: Any = None, opened: bytes | None = None
+        self, net: NetId, datagram: memoryview, drops: int, source: Any = None, opened: Bytes | None = None
     ) -> None:
         """One datagram: open it unless that was done, check its header, put trains together, decode its packet."""
         now = self._clock()
@@ -97,7 +97,7 @@ class Incoming:
         self.bytes += len(datagram)
         self._receive(now, net, peer, decoded, self.untold.pop(net, 0) if self.untold else 0, body)
 
-    def _open(self, now: Nanoseconds, net: NetId, datagram: memoryview, source: Any) -> bytes | None:
+    def _open(self, now: Nanoseconds, net: NetId, datagram: memoryview, source: Any) -> Bytes | None:
         """What is in a sealed datagram; None, and counted, if nobody who has the key wrote it now."""
         guard = self.guard
         assert guard is not None
@@ -131,7 +131,7 @@ class Incoming:
         now = self._clock()
         view = memoryview(data)
         datagrams = [view[start : start + segment] for start in range(0, len(data), segment)]
-        bodies = [self._open(now, net, datagram, source) for datagram in datagrams]
+        bodies = [None if (body := self._open(now, net, d, source)) is None else bytes(body) for d in datagrams]
         peer = self.admission.known.get(data[:PREFIX_BYTES])
         packet = None if peer is None else joined(datagrams, bodies, PREFIX_BYTES)
         if packet is not None and peer is not None:

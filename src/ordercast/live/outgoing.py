@@ -20,7 +20,7 @@ from ordercast.wire.seal import TAG_BYTES, Sealer
 from ordercast.wire.train import CAR_BYTES, TRAIN_BYTES_MAX, cut
 
 _counter = struct.Struct("<Q")
-_encode, _encode_into = msgpack.Encoder().encode, msgpack.Encoder().encode_into
+_encode_into = msgpack.Encoder().encode_into
 
 
 class Outgoing:
@@ -31,6 +31,7 @@ class Outgoing:
         self.sealer = sealer
         self._count = 0  # datagrams of this life: the nonce of each
         self._out = bytearray()  # datagrams that will go out in one send
+        self._plain = bytearray()  # a packet that is about to be sealed
         self._segment = 0  # size of each of them but the last
         self._net: NetSockets | None = None  # where they go; None: nothing waits
 
@@ -77,7 +78,8 @@ class Outgoing:
     def _encode(self, net: NetSockets, packet: Packet) -> int:
         """Append a packet's datagram, or its train of datagrams, to the buffer; returns the size of the first."""
         if self.sealer is not None:
-            return self._seal(self.sealer, net.plan.number, _encode(packet))
+            _encode_into(packet, self._plain)
+            return self._seal(self.sealer, net.plan.number, self._plain)
         out = self._out
         start = len(out)
         self._count += 1
@@ -98,17 +100,16 @@ class Outgoing:
         self._count += (len(train) - 1) // self._datagram_bytes
         return self._datagram_bytes
 
-    def _seal(self, sealer: Sealer, net: NetId, packet: bytes) -> int:
+    def _seal(self, sealer: Sealer, net: NetId, packet: bytearray) -> int:
         """The same, sealed."""
         room = self._datagram_bytes - HEADER_BYTES - TAG_BYTES
         if len(packet) <= room:
             self._count += 1
-            datagram = sealer.seal(net, self._count, packet)
-            self._out += datagram
-            return len(datagram)
+            sealer.seal_into(self._out, net, self._count, packet)
+            return HEADER_BYTES + len(packet) + TAG_BYTES
         size = HEADER_BYTES + len(packet) + TAG_BYTES
         assert size <= TRAIN_BYTES_MAX, f"a packet of {size} bytes is too large for the network"
         for piece in cut(packet, room - CAR_BYTES):
             self._count += 1
-            self._out += sealer.seal(net, self._count, piece)
+            sealer.seal_into(self._out, net, self._count, piece)
         return self._datagram_bytes

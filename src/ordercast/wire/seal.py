@@ -16,7 +16,6 @@ by, is HKDF-SHA256 of it too (no salt, info "ordercast key name", 8 bytes in hex
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
@@ -27,17 +26,19 @@ from ordercast.limits import KEY_BYTES
 from ordercast.types import NetId, Peer
 from ordercast.wire import header
 
-__all__ = ["TAG_BYTES", "Code", "GroupKey", "InvalidTag", "Sealer", "aead", "sub_key"]
+__all__ = ["TAG_BYTES", "Aead", "GroupKey", "InvalidTag", "Sealer", "aead", "sub_key"]
 
 Bytes = bytes | bytearray | memoryview
-Code = Callable[[Bytes, Bytes, Bytes], bytes]  # nonce, data, associated data
+Aead = AESGCM | ChaCha20Poly1305
 TAG_BYTES = 16
 IDS = 127
 CHACHA = 0x80  # of a header's key id
 EPOCH_BITS = 32
 ZEROS = bytes(4)  # the nonce's first bytes
+LARGE_BYTES = 4_096  # from here on it pays to seal and open in place, without a buffer made for it
 _INFO = struct.Struct("<BIQHI")
 _counter = struct.Struct("<Q")
+_room = memoryview(bytes(2**16 + TAG_BYTES))
 
 
 def _hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
@@ -67,7 +68,7 @@ class GroupKey:
         raise TypeError("a group's key is not to be copied")
 
 
-def sub_key(key: GroupKey, group: str, key_id: int, life: Peer, net: NetId, epoch: int) -> AESGCM | ChaCha20Poly1305:
+def sub_key(key: GroupKey, group: str, key_id: int, life: Peer, net: NetId, epoch: int) -> Aead:
     """What seals and opens the datagrams of a life on one net while their counter >> 32 is `epoch`."""
     return aead(key_id)(key.sub_key(group, key_id, life, net, epoch))
 
@@ -85,18 +86,32 @@ class Sealer:
         self._key_id = key.id | (CHACHA if chacha else 0)
         self.prefix = header.pack(header.group_id(group), life.id, life.incarnation, 0, self._key_id)
         self.prefix = self.prefix[: header.PREFIX_BYTES]
-        self._codes: dict[NetId, tuple[int, Code]] = {}  # of each net: the epoch, and what seals in it
+        self._codes: dict[NetId, tuple[int, Aead]] = {}  # of each net: the epoch, and what seals in it
 
     def seal(self, net: NetId, counter: int, body: Bytes) -> bytes:
         """The whole datagram.  No counter may be used twice in a life, whatever the net."""
+        out = bytearray()
+        self.seal_into(out, net, counter, body)
+        return bytes(out)
+
+    def seal_into(self, out: bytearray, net: NetId, counter: int, body: Bytes) -> None:
+        """The same at the end of a buffer."""
         number = _counter.pack(counter)
         epoch, code = self._codes.get(net) or (-1, None)
         if code is None or epoch != counter >> EPOCH_BITS:
             code = self._turn(net, counter >> EPOCH_BITS)
         head = self.prefix + number
-        return head + code(ZEROS + number, body, head)
+        out += head
+        size = len(body)
+        if size < LARGE_BYTES:
+            out += code.encrypt(ZEROS + number, body, head)
+            return
+        start = len(out)
+        out += _room[: size + TAG_BYTES]
+        with memoryview(out) as whole, whole[start:] as part:
+            code.encrypt_into(ZEROS + number, body, head, part)
 
-    def _turn(self, net: NetId, epoch: int) -> Code:
-        code = sub_key(self.key, self._group, self._key_id, self._life, net, epoch).encrypt
+    def _turn(self, net: NetId, epoch: int) -> Aead:
+        code = sub_key(self.key, self._group, self._key_id, self._life, net, epoch)
         self._codes[net] = (epoch, code)
         return code

@@ -6,7 +6,7 @@
 # make bench-setup  what the benchmarks in benchmarks/ need beside, into .venv (DuckDB, Polars, SimPy)
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
-# make fuzz      a million forged packets per protocol between honest members; goes on where it was interrupted
+# make fuzz      a million forged packets per protocol between honest members, ten million damaged inputs at every door; goes on where it was interrupted
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make every-packet  a fault after every single packet of a view change (about half an hour)
 # make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
@@ -61,6 +61,7 @@ mutants: setup
 
 fuzz: setup
 	$(PY) -m tests.fuzz
+	$(PY) -m tests.fuzz --inputs 10000000
 
 membership: setup
 	$(PY) benchmarks/membership_figures.py

@@ -251,7 +251,11 @@ def test_bad_input(desk: Path, capsys: pytest.CaptureFixture[str], args: list[st
     [
         ("127.0.0.1:0", "", ["expected a port from 1 to 65535"]),
         ("127.0.0.1:70000", "", ["expected a port from 1 to 65535"]),
-        ("[::1]:7401", "", ["IPv6 is not supported"]),
+        (
+            "[2001:db8::7]:7401",
+            'mode = "unicast"',
+            ["insecure: member 1", "2001:db8::7 is not an address of this machine"],
+        ),
         ("203.0.113.9", 'mode = "unicast"', ["insecure: member 1", "203.0.113.9 is not an address of this machine"]),
         ("203.0.113.9", "", ["net.interface: is missing", "insecure: member 1", "not an address of this machine"]),
         ("127.0.0.1", 'interface = "nosuch0"', ["net.interface: nosuch0: no such interface"]),

@@ -19,10 +19,10 @@ from typing import Any
 import msgspec
 
 from ordercast import config as configuration
-from ordercast import registry
+from ordercast import keyfiles, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.errors import RunError, UsageError
-from ordercast.lab.bench import free_ports
+from ordercast.lab.bench import KEY, free_ports
 from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import build
@@ -128,11 +128,8 @@ def make_config(plan: RunPlan, base: Path) -> GroupConfig:
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
-        trace=TraceConfig(plan.level),
-        partition=plan.partition,
-        insecure=True,
-        base=base,
-    )
+        trace=TraceConfig(plan.level), partition=plan.partition, key=KEY, base=base,
+    )  # fmt: skip
 
 
 class Seat:
@@ -187,6 +184,7 @@ class Launcher:
         self.ending = False
 
     async def run(self) -> Result:
+        keyfiles.write(self.directory / KEY)
         (self.directory / "group.toml").write_text(configuration.dump(self.config))
         header = build.trace_header(self.config, self.config.group, self.service, self.workload)
         life = time.time_ns()

@@ -11,14 +11,16 @@ from typing import Any
 
 import msgspec
 
+from ordercast import addresses, places, registry
 from ordercast import config as configuration
-from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
+from ordercast.live.names import Names
 from ordercast.live.node import Node
+from ordercast.live.sealing import Sealing
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
@@ -35,14 +37,32 @@ CROWD = 8  # members on one machine that still find each other within a few tens
 
 
 def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
-    net = config.net
+    net, own = config.net, config.member(me)
+    known = {m.id: (m.address, m.port) for m in config.members if not addresses.is_name(m.address)}
+    here, everywhere = ("::1", places.ANY_IPV6) if config.ipv6 else ("127.0.0.1", places.ANY)
+    named = me not in known
     return NetAddresses(
         me=me,
-        addresses={member.id: (member.address, member.port) for member in config.members},
+        addresses={me: (here, own.port)} | known if named else known,
         group=(net.address, net.port) if net.mode == "multicast" else None,
         interface=net.interface,
         hears_self=info.hears_self,
+        bind=(own.bind, own.bind_port) if own.bind else (everywhere, own.port) if named else None,
     )
+
+
+def named(config: GroupConfig, me: MemberId) -> Names | None:
+    """The others that are known by name."""
+    names = {m.id: (m.address, m.port) for m in config.members if m.id != me and addresses.is_name(m.address)}
+    return Names(names, config.ipv6) if names else None
+
+
+def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: ProtocolInfo) -> Sealing | None:
+    """With the configuration's key; members with an address that is their own may speak from there only."""
+    if config.key_path is None:
+        return None
+    hosts = {m.id: m.address for m in config.members if not m.bind and not addresses.is_name(m.address)}
+    return Sealing(config.key_path, identity, storage, info.hears_self, hosts)
 
 
 def frame_limit(config: GroupConfig) -> int:
@@ -114,12 +134,14 @@ def make_node(
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
-        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
+        seals = sealing(config, identity, storage, info)
+        secret = secrets.token_bytes(32) if seals is not None else b""
+        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)
         return Node(
             info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
-            agreement=agreement,
+            agreement=agreement, sealing=seals, names=named(config, me),
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

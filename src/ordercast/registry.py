@@ -70,10 +70,12 @@ class ProtocolInfo(Struct, frozen=True):
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "allack": "ordercast.protocols.toto",
     "causal": "ordercast.protocols.causal",
     "fifo": "ordercast.protocols.causal",
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
+    "toto": "ordercast.protocols.toto",
 }
 _EXTRA: dict[str, ProtocolInfo] = {}
 

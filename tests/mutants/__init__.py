@@ -11,6 +11,7 @@ from tests.mutants import (  # noqa: F401
     reliable,
     ring,
     views,
+    votes,
 )
 from tests.mutants.registry import MUTANTS, Mutant, make
 

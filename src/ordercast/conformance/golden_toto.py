@@ -59,10 +59,12 @@ def dag(case: Case) -> list[str]:
     return []
 
 
-def walk(n: int, quorum: int, strict: bool, messages: Dag, order: Iterable[str]) -> list[Any]:
+def walk(
+    n: int, quorum: int, strict: bool, messages: Dag, order: Iterable[str], form: type[Ballots] = Ballots
+) -> list[Any]:
     """[index of the event, the set it delivered], for arrivals in any order."""
     reception: Reception[bool] = Reception(n)
-    ballots = Ballots(n, quorum, strict)
+    ballots = form(n, quorum, strict)
     vectors = {key: vec for key, vec, _ in messages.values()}
     out: list[Any] = []
     for index, event in enumerate(order):

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from operator import gt
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordercast.contract import (
     Action,
@@ -67,6 +67,15 @@ class Null(Body, frozen=True, gc=False, tag=2):
     """A vote without a frame."""
 
 
+class Pending(NamedTuple):
+    """A frame without a place in the order."""
+
+    frame: Frame
+    vec: Vector
+    omega: int  # index of latency when it came
+    came: Nanoseconds
+
+
 class Toto(Layer):
     """One member.  `quorum`: how many ballots make a win, in a view of n; n + 1 is all-ack."""
 
@@ -87,10 +96,10 @@ class Toto(Layer):
         self.rank = self.rank_of[self.me]
         self.ballots = Ballots(len(members), self.quorum(len(members)), self.strict)
         self.have = [0] * len(members)  # the newest message of each
-        self.pending: dict[Key, tuple[Frame, Vector, int]] = {}  # without a place in the order; with omega
+        self.pending: dict[Key, Pending] = {}  # without a place in the order
         self.causal: list[tuple[Vector, Frame]] = []  # B2
         self.line: deque[tuple[Key, Frame, int]] = deque()  # in their order, behind a safe one that is not safe yet
-        self.owes = False  # a safe frame waits for a message of mine
+        self.owes: Nanoseconds | None = None  # since when a safe frame waits for a message of mine
         self.since: Nanoseconds | None = None  # when it began that something waits for a message of mine
         self.patience = self.ack_ns + self.rank * self.stagger_ns
         self.frozen = False
@@ -130,17 +139,18 @@ class Toto(Layer):
         if frame is not None and frame.sender != event.sender:
             out.append(dropped("origin", member=event.sender))
         elif frame is not None:
-            out.append(Receive(frame))
+            if not event.told:
+                out.append(Receive(frame))
             agreed = frame.service != CAUSAL
             if agreed:
-                self.pending[rank, seq] = frame, vec, 1 + sum(map(gt, self.have, vec))
+                self.pending[rank, seq] = Pending(frame, vec, 1 + sum(map(gt, self.have, vec)), now)
             else:
                 self.causal.append((vec, frame))
         self.have[rank] = seq
         if rank == self.rank:
-            self.owes = False
-        elif agreed and frame.service == SAFE:  # type: ignore[union-attr]
-            self.owes = True
+            self.owes = None
+        elif self.owes is None and agreed and frame.service == SAFE:  # type: ignore[union-attr]
+            self.owes = now
         before = self.ballots.activations
         if self.ballots.insert(rank, seq, vec, agreed):
             self._deliver(out)
@@ -157,7 +167,7 @@ class Toto(Layer):
         ballots, have = self.ballots, self.have
         while keys := ballots.activate():
             for key in keys:
-                frame, vec, omega = self.pending.pop(key)
+                frame, vec, omega, _ = self.pending.pop(key)
                 tau = 1 + sum(map(gt, have, vec)) - (have[key[0]] > key[1])
                 out.append(Note("index", {"tau": tau, "omega": omega}))
                 self.line.append((key, frame, ballots.activations))
@@ -190,20 +200,19 @@ class Toto(Layer):
 
     # ------------------------------------------------------------------------------------------------------- votes
 
-    @property
-    def _needed(self) -> bool:
-        """Whether something waits for a message of mine."""
-        return self.owes or self.ballots.lacks(self.rank)
-
     def _watch(self, now: Nanoseconds, out: list[Action]) -> None:
         """See to the timer; one that is set is left alone, and looks again when it is due."""
-        if not self._needed:
+        lacks = self.ballots.lacks(self.rank)
+        if not lacks and self.owes is None:
             self.since = None
         elif self.since is None:
-            self.since = now
+            self.since = now if self.owes is None else self.owes
+            if lacks:  # since the first of the candidates came, all of which are others'
+                head = self.ballots.head
+                self.since = min(self.since, *[self.pending[c, head[c]].came for c in self.ballots.candidates])
             if not self.armed and not self.frozen:
                 self.armed = True
-                out.append(SetTimer(ACK, now + self.patience))
+                out.append(SetTimer(ACK, max(now, self.since + self.patience)))
 
     def _disarm(self) -> list[Action]:
         armed, self.armed = self.armed, False
@@ -235,7 +244,7 @@ class Toto(Layer):
         self._deliver(out)
         for key in sorted(self.pending):  # only what a liar made follow itself, and the same at all
             out.append(dropped("vector", member=self.members[key[0]]))
-            self.line.append((key, self.pending.pop(key)[0], 0))
+            self.line.append((key, self.pending.pop(key).frame, 0))
         out += [Up(Ordered(frame, activation, key[0] + 1)) for key, frame, activation in self.line]
         self.line.clear()
         return out
@@ -243,7 +252,7 @@ class Toto(Layer):
     def _unsettled(self) -> Iterator[Frame]:
         """Own frames that have not gone up."""
         yield from (frame for _, frame, _ in self.line if frame.sender == self.me)
-        yield from (frame for (rank, _), (frame, _, _) in self.pending.items() if rank == self.rank)
+        yield from (each.frame for (rank, _), each in self.pending.items() if rank == self.rank)
 
     def status(self) -> dict[str, Any]:
         ballots, waits = self.ballots, ""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ordercast.contract import Setup
 from ordercast.framing import Framing
@@ -20,8 +20,9 @@ from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
 from ordercast.types import Service
+from ordercast.words import short
 
-PHI = "phi is a share of the members, from 1/2 to below 1"
+SHARE = "a share of the members, from 1/2 to below 1, such as 0.5 or 5/8"
 
 
 class AllackOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,25 +34,22 @@ class AllackOptions(Struct, frozen=True, forbid_unknown_fields=True):
 class TotoOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of ToTo."""
 
-    phi: Annotated[str | float, Draw("5/8", "2/3", "9/10")] = "1/2"  # a win needs more than this share of the members
+    phi: Annotated[str | float, Draw("5/8", "2/3", "9/10", legal=SHARE)] = "1/2"  # a win needs more than this share
     strict: bool = True  # deliver only what is known to be at n - Q + 1 members
     crash_hint: bool = True  # as of all-ack
 
     def __post_init__(self) -> None:
-        self.share()
-
-    def share(self) -> Fraction:
-        """phi, exact: 0.6 is 3/5."""
+        """phi is exact, and written in one way: 0.6 is 3/5."""
         try:
             phi = Fraction(str(self.phi))
         except (ValueError, ZeroDivisionError):
-            raise ValueError(f"{PHI}, such as 0.5 or 5/8") from None
+            phi = Fraction(0)
         if not Fraction(1, 2) <= phi < 1:
-            raise ValueError(PHI)
-        return phi
+            raise ValueError(f"phi is {short(self.phi)}: expected {SHARE}")
+        structs.force_setattr(self, "phi", str(phi))
 
     def quorum(self, n: int) -> int:
-        return int(self.share() * n) + 1
+        return int(Fraction(self.phi) * n) + 1
 
 
 def _stack(setup: Setup, core: Toto) -> Stack:

@@ -562,6 +562,20 @@ def test_options_of_a_protocol(with_options: object, options: dict[str, object],
         assert part in sentence
 
 
+@pytest.mark.parametrize("phi", ["1/3", 0.25, 1.0, "1", "half"])
+def test_a_share_that_is_none(phi: object) -> None:
+    data = {"group": "g", "insecure": True, "protocol": "toto", "member": [{"id": 1, "address": "127.0.0.1"}]}
+    with pytest.raises(
+        ConfigError, match=f"options: phi is {phi}: expected a share of the members, from 1/2 to below 1"
+    ):
+        make(data | {"options": {"phi": phi}})
+
+
+def test_members_that_write_one_share_in_two_ways_mean_the_same() -> None:
+    data = {"group": "g", "insecure": True, "protocol": "toto", "member": [{"id": 1, "address": "127.0.0.1"}]}
+    assert make(data | {"options": {"phi": 0.625}}).options == make(data | {"options": {"phi": "5/8"}}).options
+
+
 def test_options_survive_the_file(with_options: object, tmp_path: Path) -> None:
     data = {"group": "g", "insecure": True, "protocol": "opts", "member": [{"id": 1, "address": "127.0.0.1"}]}
     got = make(data | {"options": {"window": 3, "names": ["a", 'b"c']}}, base=tmp_path)

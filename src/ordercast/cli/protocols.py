@@ -25,6 +25,7 @@ def describe(name: str) -> dict[str, Any]:
         "exact": info.exact,
         "survives": sorted(info.survives),
         "promises": {service: list(ids) for service, ids in info.promises.items()},
+        "partitions": list(info.partitions),
         "options": _options(info.options),
     }
 
@@ -49,6 +50,7 @@ def _lines(protocols: list[dict[str, Any]]) -> str:
         lines.append(f"    paper: {each['paper']}")
         for service, ids in each["promises"].items():
             lines.append(f"    {service} promises: {' '.join(ids)}")
+        lines.append(f"    partition policies: {', '.join(each['partitions'])}")
         for option in each["options"]:
             default = str(option["default"]).lower() if isinstance(option["default"], bool) else option["default"]
             lines.append(f"    option {option['name']}={default}: {option['legal']}")

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from ordercast.contract import Setup
 from ordercast.framing import Framing
 from ordercast.groups import Groups
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.toto.core import Null, Sent, Toto
 from ordercast.registry import Draw, ProtocolInfo
@@ -19,7 +20,7 @@ from ordercast.stack import Stack, chain
 from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
-from ordercast.types import Service
+from ordercast.types import POLICIES, Service
 from ordercast.words import short
 
 SHARE = "a share of the members, from 1/2 to below 1, such as 0.5 or 5/8"
@@ -91,10 +92,14 @@ def _info(
         ),
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=options,
         measures=("index", "t_loss", "install"),
-        probes=("null", "closing", *probes, "group state", "group state again", *LINK_PROBES, *MEMBERSHIP_PROBES),
+        probes=(
+            *("null", "closing", *probes, "group state", "group state again"),
+            *(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
+        ),
     )
 
 

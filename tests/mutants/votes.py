@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tests.mutants.registry import mutant
@@ -25,7 +25,6 @@ def toto(
     form: type[Ballots] = Ballots,
     core: type[Toto] = Toto,
     link: type[Link] = Link,
-    quorum: Callable[[int], int] | None = None,
 ) -> Stack:
     """As the shipped factory, with other parts."""
 
@@ -35,7 +34,7 @@ def toto(
             self.ballots = form(len(members), self.quorum(len(members)), self.strict)
 
     options = setup.options
-    middle = Patched(setup, quorum or options.quorum, options.strict)
+    middle = Patched(setup, options.quorum, options.strict)
     return chain(Groups(setup.identity.me), Framing(), Seam(), middle, link(setup, crash_hint=options.crash_hint))
 
 
@@ -278,25 +277,6 @@ def past_ignored(setup: Setup) -> Stack:
                 self._forget()
 
     return toto(setup, Heads)
-
-
-@mutant("toto_forgets_too_much", "toto", AREA, "what was sent before the newest that follows a candidate is forgotten")
-def forgets_too_much(setup: Setup) -> Stack:
-    class Forgetful(Ballots):
-        def _forget(self) -> None:
-            for rank, line in enumerate(self.log):
-                needed = [self.first[c][rank] for c in self.candidates if self.tail[c] >> rank & 1]
-                pending = self.queue[rank][0] if self.queue[rank] else NEVER
-                keep = min(pending, max(needed)) if needed else self.base[rank] + len(line)
-                self.base[rank], self.log[rank] = keep, line[keep - self.base[rank] :]
-
-    return toto(setup, Forgetful)
-
-
-@mutant("toto_quorum_of_the_configured", "toto", AREA, "the quorum is that of all configured members, in every view")
-def quorum_of_the_configured(setup: Setup) -> Stack:
-    needed = setup.options.quorum(len(setup.identity.members))
-    return toto(setup, quorum=lambda n: n // 2 + 1 if needed <= n // 2 else min(n + 1, needed))
 
 
 # ------------------------------------------------------------------------------------------------------ blunders: core

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from ordercast.contract import Setup
 from ordercast.framing import Framing
 from ordercast.groups import Groups
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.toto.core import Null, Sent, Toto
 from ordercast.registry import Draw, ProtocolInfo
@@ -91,11 +92,15 @@ def _info(
         ),
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         partitions=POLICIES,
         options=options,
         measures=("index", "t_loss", "install"),
-        probes=("null", "closing", *probes, "group state", "group state again", *LINK_PROBES, *MEMBERSHIP_PROBES),
+        probes=(
+            *("null", "closing", *probes, "group state", "group state again"),
+            *(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
+        ),
     )
 
 

@@ -255,7 +255,7 @@ class Toto(Layer):
         yield from (each.frame for (rank, _), each in self.pending.items() if rank == self.rank)
 
     def status(self) -> dict[str, Any]:
-        ballots, waits = self.ballots, ""
+        ballots, waits = self.ballots, self.sender.waits()
         if ballots.candidates:
             silent = [member for rank, member in enumerate(self.members) if not ballots.voted >> rank & 1]
             waits = f"votes of members {silent}"
@@ -271,6 +271,10 @@ class Toto(Layer):
             "undelivered": len(self.pending),
             "unsafe": len(self.line),
             "sender": self.sender.status(),
-            "queues": {"outbox": self.sender.waiting(), "undelivered": len(self.pending), "unsafe": len(self.line)},
+            "queues": {
+                "outbox": self.sender.outbox.waiting(),
+                "undelivered": len(self.pending),
+                "unsafe": len(self.line),
+            },
             "waits": waits,
         }

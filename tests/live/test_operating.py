@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import textwrap
 import urllib.error
 import urllib.request
@@ -139,7 +140,7 @@ def test_the_stateful_set_starts_members(cli: Cli, tmp_path: Path) -> None:
     assert config.load(conf / "group.toml", here=False).ids == (1, 2, 3)
     script = _map("start.sh").replace("/etc/ordercast-key", str(keys)).replace("/etc/ordercast", str(conf))
     script = script.replace("/run/group", str(run)).replace("0.0.0.0:9400", str(free_tcp_port()))
-    script = script.replace("ordercast member", "python -m ordercast member")
+    script = script.replace("ordercast member", f"{sys.executable} -m ordercast member")
     (conf / "start.sh").write_text(script)
     environment = os.environ | {"HOSTNAME": "ordercast-1"}
     process = subprocess.Popen(

@@ -94,7 +94,6 @@ def _info(
         changes_views=True,
         partitions=POLICIES,
         judges_lives=True,
-        partitions=POLICIES,
         options=options,
         measures=("index", "t_loss", "install"),
         probes=(

@@ -35,7 +35,7 @@ from ordercast.types import ALL_CONTINUE, Cause, Identity, MemberId, Nanoseconds
 
 PROBES = (
     "blame", "commit_late", "contradiction", "crash_hint", "departed", "forgotten", "gather_again",
-    "other_timeout", "own_pause", "probation", "refused_agreement", "rival", "storage_failed", "strike", "t_loss",
+    "own_pause", "probation", "refused_agreement", "rival", "storage_failed", "strike", "t_loss",
     "token_by_multicast", "waited", "withdrawn",
 )  # fmt: skip
 

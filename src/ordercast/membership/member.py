@@ -203,7 +203,7 @@ class Membership:
 
     def _join(self, now: Nanoseconds, peer: Peer, join: Join) -> None:
         if join.timeout_ns != self.times.timeout:
-            self.sight.refuse(peer, join.timeout_ns)
+            self.sight.refuse(now, peer, join.timeout_ns)
             if self.voice.recompute(now):
                 self.standing.happens(now, Happening.NEWS)
             return

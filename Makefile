@@ -9,6 +9,7 @@
 # make fuzz      a million forged packets per protocol between honest members; goes on where it was interrupted
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make every-packet  a fault after every single packet of a view change (about half an hour)
+# make exhaustive  every execution of small groups of abcast and tomp hosts (about two minutes)
 # make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -24,7 +25,7 @@ SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 2
 
-.PHONY: fuzz every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: fuzz exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -67,6 +68,9 @@ membership: setup
 
 every-packet: setup
 	$(PY) tests/transis/every_packet.py
+
+exhaustive: setup
+	$(PY) tests/tomp/exhaustive.py
 
 soak: setup
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

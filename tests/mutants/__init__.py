@@ -10,6 +10,7 @@ from tests.mutants import (  # noqa: F401
     order,
     reliable,
     ring,
+    stamps,
     views,
 )
 from tests.mutants.registry import MUTANTS, Mutant, make

@@ -245,16 +245,16 @@ class OtherKeys(Stamping):
             layer.flush_keys = self.rule
 
 
-@mutant("flush_by_own_stamps", "abcast", AREA, "what is undecided goes by this member's own stamps")
+@mutant("flush_by_own_stamps", "tomp", AREA, "what is undecided goes by this member's own stamps", scenario="undecided")
 def flush_by_own_stamps(setup: Setup) -> Stack:
     class Own(OtherKeys):
         def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
             return self.rule({p: part for p, part in parts.items() if p == self.me}, messages, finals, before)
 
-    return stamping(setup, Own, anticipate=False)
+    return stamping(setup, Own)
 
 
-@mutant("flush_no_floor", "tomp", AREA, "the keys of one sender's frames need not ascend")
+@mutant("flush_no_floor", "tomp", AREA, "the keys of one sender's frames need not ascend", scenario="undecided")
 def flush_no_floor(setup: Setup) -> Stack:
     class Free(OtherKeys):
         def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
@@ -263,17 +263,23 @@ def flush_no_floor(setup: Setup) -> Stack:
     return stamping(setup, Free)
 
 
-@mutant("flush_finals_forgotten", "abcast", AREA, "a validation that came with the exchange counts for nothing")
+@mutant(
+    "flush_finals_forgotten",
+    "tomp",
+    AREA,
+    "a validation that came with the exchange counts for nothing",
+    scenario="undecided",
+)
 def flush_finals_forgotten(setup: Setup) -> Stack:
     class Deaf(Stamping):
         def _flush(self, event: Flush) -> list[Action]:
             self.told = {}
             return super()._flush(event)
 
-    return stamping(setup, Deaf, anticipate=False)
+    return stamping(setup, Deaf)
 
 
-@mutant("flush_drops_undecided", "tomp", AREA, "undecided frames of the departed are discarded")
+@mutant("flush_drops_undecided", "tomp", AREA, "undecided frames of the departed are discarded", scenario="undecided")
 def flush_drops_undecided(setup: Setup) -> Stack:
     class Drops(OtherKeys):
         def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
@@ -284,16 +290,24 @@ def flush_drops_undecided(setup: Setup) -> Stack:
     return stamping(setup, Drops)
 
 
-@mutant("flush_lacked_are_first", "abcast", AREA, "who had not received a frame proposes nothing for it")
+@mutant(
+    "flush_lacked_are_first", "tomp", AREA, "who had not received a frame proposes nothing for it", scenario="undecided"
+)
 def flush_lacked_are_first(setup: Setup) -> Stack:
     class Silent(OtherKeys):
         def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
             return self.rule({p: Part(q.base, q.stamps, ()) for p, q in parts.items()}, messages, finals, before)
 
-    return stamping(setup, Silent, anticipate=False)
+    return stamping(setup, Silent)
 
 
-@mutant("flush_bare_proposals", "tomp", AREA, "a flush goes by the bare proposals, not by the anticipated stamps")
+@mutant(
+    "flush_bare_proposals",
+    "tomp",
+    AREA,
+    "a flush goes by the bare proposals, not by the anticipated stamps",
+    scenario="undecided",
+)
 def flush_bare_proposals(setup: Setup) -> Stack:
     class Bare(Book):
         def listed(self) -> list[tuple[int, int, Stamp]]:
@@ -303,7 +317,13 @@ def flush_bare_proposals(setup: Setup) -> Stack:
     return stamping(setup, with_parts(book=Bare))
 
 
-@mutant("flush_base_is_the_clock", "tomp", AREA, "the base of a flush does not count anticipated stamps")
+@mutant(
+    "flush_base_is_the_clock",
+    "tomp",
+    AREA,
+    "the base of a flush does not count anticipated stamps",
+    scenario="undecided",
+)
 def flush_base_is_the_clock(setup: Setup) -> Stack:
     class Clock(Book):
         def base(self) -> int:
@@ -312,7 +332,13 @@ def flush_base_is_the_clock(setup: Setup) -> Stack:
     return stamping(setup, with_parts(book=Clock))
 
 
-@mutant("flush_acts_in_the_install", "abcast", AREA, "what is inserted during the install takes effect at once (F3)")
+@mutant(
+    "flush_acts_in_the_install",
+    "tomp",
+    AREA,
+    "what is inserted during the install takes effect at once (F3)",
+    scenario="undecided",
+)
 def flush_acts_in_the_install(setup: Setup) -> Stack:
     class Acts(Stamping):
         def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
@@ -320,4 +346,4 @@ def flush_acts_in_the_install(setup: Setup) -> Stack:
             self.frozen = False
             return out
 
-    return stamping(setup, Acts, anticipate=False)
+    return stamping(setup, Acts)

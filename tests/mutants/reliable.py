@@ -185,10 +185,7 @@ def back_pressure_stays(setup: Setup) -> Stack:
     return with_parts(setup, traffic=Stays)
 
 
-@mutant(
-    "window_ignored", "token_site", AREA, "a member originates whatever it has, however little the others can take",
-    scenario="flood",
-)  # fmt: skip
+@mutant("window_ignored", "token_site", AREA, "a member originates whatever it has, however little the others can take")
 def window_ignored(setup: Setup) -> Stack:
     class Floods(Traffic):
         def window(self) -> list[Action]:

@@ -23,6 +23,16 @@ W23 = "2 view 2,3 =2.2 t=2,3 <1.1 | 3 view 2,3 =2.2 t=2,3 <1.1"
 GO3 = " | ".join(f"{m} view 1,2,3 trans =2.1 <1.1 | {m} view 1,2,3 =2.1 t=1,2,3 <1.1" for m in (1, 2, 3))
 X23 = f"{V3} | 2 gview x 2,3 | 3 gview x 2,3 | 2 sub 1 g=x | 2 org 1 g=x"
 ORG1 = "1 sub 1 | 1 org 1"
+# 3 orders a and c one way and goes elsewhere, 1 and 2 the other way in the view's end; agreed without S18
+AC = f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1"
+ALONE3 = "3 view 3 trans =2.3 <1.1 | 3 view 3 =2.3 t=3 <1.1"
+OTHERWISE12 = " | ".join(
+    f"{m} view 1,2 trans =2.1 <1.1 | {m} del 1:1 | {m} del 2:1 | {m} view 1,2 =2.1 t=1,2 <1.1" for m in (1, 2)
+)
+XY = " | ".join(f"{m} gview {g} 1,2,3" for g in "xy" for m in (1, 2, 3))
+GROUPED = f"{V3} | {XY} | 1 sub 1 g=x | 1 org 1 g=x | 2 sub 1 g=y | 2 org 1 g=y | 3 del 2:1 g=y | 3 del 1:1 g=x"
+GROUPED12 = OTHERWISE12.replace("del 1:1", "del 1:1 g=x").replace("del 2:1", "del 2:1 g=y")
+WEAK = ("S17", "S19", "S21")
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
 STABLE = "0 stable 1,2 1000 @100"
@@ -118,6 +128,11 @@ ACCEPTED: dict[str, list[Case]] = {
         # opposite orders in two views that exist at the same time
         case("1 view 1 =1 | 2 view 2 =2 | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 "
              "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+        # without S18: 3 goes elsewhere, dies, leaves, or begins anew
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | {ALONE3} | {OTHERWISE12}", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 0 crash 3 | {OTHERWISE12}", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 3 leave | 1 del 1:1 | 1 del 2:1", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 3/2 view 3 =2.3 | 1 del 1:1 | 1 del 2:1", promises=WEAK),
     ],
     "S18": [case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 1 del 1:2 | 2 del 1:1 | 2 del 2:1 | 2/2 view 1,2 =2 | 2/2 del 1:2")],
     "S19": [
@@ -126,6 +141,8 @@ ACCEPTED: dict[str, list[Case]] = {
         # 1 did not come along into the transitional view
         case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
              "| 3 view 2,3 trans =2 <1 | 3 del 2:1"),
+        case(f"{AC} | 3 del 2:1 | {ALONE3} | {OTHERWISE12}", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 0 crash 3 | {OTHERWISE12}", promises=WEAK),
     ],
     "S20": [
         case(f"{V3} | {SAFE1} | 1 del 1:1 safe | 2 del 1:1 safe | {LOSE3}"),
@@ -138,6 +155,7 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1 | 1 sub 1 g=x | 1 sub 1 g=y | 1 org 1 g=x "
              "| 1 org 2 g=y | 2 sub 1 g=x | 2 org 1 g=x | 1 del 1:1 g=x | 1 del 1:2 g=y | 1 del 2:1 g=x "
              "| 2 del 1:1 g=x | 2 del 2:1 g=x"),
+        case(f"{GROUPED} | {ALONE3} | {GROUPED12}", promises=WEAK),
     ],
     "S22": [
         case(f"{V} | 2 gview x 1,2 | 1 sub 1 g=x,y | 1 org 1 g=x,y | 2 del 1:1 g=x,y"),
@@ -306,6 +324,12 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 3 sub 1 | 3 org 1 "
              "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 3:1 | 3 del 3:1 | 3 del 1:1"),
         case(f"{ABC} | 1 del 1:1 | 1 del 1:2 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | {ALONE3} | {OTHERWISE12}"),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 0 crash 3 | {OTHERWISE12}"),
+        # without S18: those who go on to one view, and those who are there at the end
+        case(f"{AC} | 1 del 2:1 | 1 del 1:1 | {T12} | {W12} | 2 del 1:1 | 2 del 2:1 | 2 view 1,2 trans =2.1 <1.1 "
+             "| 2 view 1,2 =2.1 t=1,2 <1.1", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 1 del 1:1 | 1 del 2:1", promises=WEAK),
     ],
     "S18": [
         case("1 view 1 =1 | 2 view 2 =2 | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 "
@@ -318,6 +342,10 @@ REJECTED: dict[str, list[Case]] = {
              "| 3 view 1,2,3 trans =2 <1 | 3 del 2:1"),
         case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
              "| 3 del 2:1 | 3 view 2,3 trans =2 <1"),
+        case(f"{AC} | 3 del 2:1 | {ALONE3} | {OTHERWISE12}"),
+        case(f"{AC} | 1 del 1:1 | 1 del 2:1 | {T12} | {W12} | 2 del 2:1 | 2 view 1,2 trans =2.1 <1.1 "
+             "| 2 view 1,2 =2.1 t=1,2 <1.1", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 1 del 1:1 | 1 del 2:1", promises=WEAK),
     ],
     "S20": [
         # not received everywhere, or not yet
@@ -335,6 +363,8 @@ REJECTED: dict[str, list[Case]] = {
              "| 2 sub 1 g=y | 2 org 1 g=y | 1 del 1:1 g=x | 1 del 2:1 g=y | 2 del 2:1 g=y | 2 del 1:1 g=x"),
         case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1,2 | 2 gview y 1,2 | 1 sub 1 g=x | 1 org 1 g=x "
              "| 2 sub 1 g=y | 2 org 1 g=y | 1 del 1:1 g=x | 1 del 2:1 g=y | 2 del 2:1 g=y"),
+        case(f"{GROUPED} | {ALONE3} | {GROUPED12}"),
+        case(f"{GROUPED} | 1 del 1:1 g=x | 1 del 2:1 g=y", promises=WEAK),
     ],
     "S22": [
         case(f"{V} | 2 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x"),

@@ -18,7 +18,7 @@ from ordercast.swarm.judge import judge_outcome
 from ordercast.trace.schema import Kind
 from ordercast.types import Frame, ViewId, ViewKind
 
-PROTOCOLS = ("fifo", "causal", "token_site", "tests.conformance.sequencer:sequencer")
+PROTOCOLS = ("fifo", "causal", "token_site", "abcast", "tomp", "tests.conformance.sequencer:sequencer")
 ANSWERING = "tests.transis.answering:answering"
 
 

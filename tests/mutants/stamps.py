@@ -9,13 +9,13 @@ from msgspec import structs
 from tests.mutants.parts import stamping
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Body, Event, Flush, Setup, ViewChange
+from ordercast.contract import Action, Body, Event, Flush, Setup
 from ordercast.protocols.tomp import layer
 from ordercast.protocols.tomp.closing import Mid, Part
-from ordercast.protocols.tomp.layer import Ack, Acks, Stamping, Validations
+from ordercast.protocols.tomp.layer import Ack, Acks, Stamping
 from ordercast.protocols.tomp.stamps import Book, Stamp, Votes
 from ordercast.stack import Stack
-from ordercast.types import Frame, MemberId, Nanoseconds, ViewKind
+from ordercast.types import Frame, MemberId, Nanoseconds
 
 AREA = "stamps"
 
@@ -53,7 +53,7 @@ def e1_no_jump(setup: Setup) -> Stack:
     return stamping(setup, with_parts(book=NoJump))
 
 
-@mutant("e1_no_jump_abcast", "abcast", AREA, "the clock does not jump to a final stamp (E1)")
+@mutant("e1_no_jump_abcast", "abcast", AREA, "the clock does not jump to a final stamp (E1)", scenario="light_load")
 def e1_no_jump_abcast(setup: Setup) -> Stack:
     return stamping(setup, with_parts(book=NoJump), anticipate=False)
 
@@ -152,24 +152,6 @@ def stamp_least_is_final(setup: Setup) -> Stack:
     return stamping(setup, Believes, anticipate=False)
 
 
-@mutant(
-    "stamp_own_at_once", "tomp", AREA, "a final takes effect at its source when it is known, not when it is inserted"
-)
-def stamp_own_at_once(setup: Setup) -> Stack:
-    class AtOnce(Stamping):
-        def _acknowledged(self, source: MemberId, body: Body) -> list[Action]:
-            count = len(self.finals)
-            out = super()._acknowledged(source, body)
-            if self.finals[count:]:
-                out += super()._settle(0, self.me, Validations(tuple(self.finals[count:])))
-            return out
-
-        def _settle(self, now: Nanoseconds, sender: MemberId, body: Validations) -> list[Action]:
-            return [] if sender == self.me and len(self.members) > 1 else super()._settle(now, sender, body)
-
-    return stamping(setup, AtOnce)
-
-
 @mutant("stamp_never_waits", "tomp", AREA, "a decided frame is delivered though an undecided one may come before it")
 def stamp_never_waits(setup: Setup) -> Stack:
     class Eager(Book):
@@ -200,26 +182,6 @@ def stamp_second_only(setup: Setup) -> Stack:
             self.heads[rank] = (2**64, 0)
 
     return stamping(setup, with_parts(book=Forgets))
-
-
-@mutant("stamp_clock_stays", "tomp", AREA, "votes of the view before count in the next one")
-def stamp_clock_stays(setup: Setup) -> Stack:
-    class Keeps(Stamping):
-        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-            kept = self.finals, self.acks
-            out = super().up(now, event, child)
-            if type(event) is ViewChange and event.view.kind is ViewKind.REGULAR:
-                self.finals += self.owed
-                self.owed: list[Any] = []
-            elif kept[0] and not self.finals:
-                self.owed = kept[0]
-            return out
-
-        def _reset(self, members: tuple[MemberId, ...]) -> None:
-            super()._reset(members)
-            self.owed = getattr(self, "owed", [])
-
-    return stamping(setup, Keeps)
 
 
 # ---------------------------------------------------------------------------------------------------- the end of a view

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -154,22 +153,33 @@ class BareProposals(Stamping):
             self.book.listed = kept  # type: ignore[method-assign]
 
 
-class NoFloor(Stamping):
-    """Keys of one sender's messages need not ascend."""
+class OtherKeys(Stamping):
+    """With another rule for what is undecided."""
+
+    def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
+        raise NotImplementedError
 
     def _flush(self, event: Any) -> list[Action]:
-        rule = layer.flush_keys
-
-        def keys(
-            parts: Mapping[int, Part], messages: Iterable[Mid], finals: Mapping[Mid, Stamp], before: Mapping[int, Stamp]
-        ) -> dict[Mid, Stamp]:
-            return {mid: key for each in messages for mid, key in rule(parts, [each], finals, {}).items()}
-
-        layer.flush_keys = keys
+        layer.flush_keys = self.keys
         try:
             return super()._flush(event)
         finally:
-            layer.flush_keys = rule
+            layer.flush_keys = closing.flush_keys
+
+
+class NoFloor(OtherKeys):
+    """Keys of one sender's messages need not ascend."""
+
+    def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
+        return {mid: closing.flush_keys(parts, [mid], finals, {})[mid] for mid in messages}
+
+
+class LackedAreSilent(OtherKeys):
+    """Who had not received a frame proposes nothing for it."""
+
+    def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
+        silent = {p: Part(told.base, told.stamps, ()) for p, told in parts.items()}
+        return closing.flush_keys(silent, messages, finals, before)
 
 
 class OwnStampsOnly(Stamping):
@@ -182,7 +192,7 @@ class OwnStampsOnly(Stamping):
         return super()._flush(event)
 
 
-@pytest.mark.parametrize("core", [BareProposals, NoFloor, OwnStampsOnly], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("core", [BareProposals, NoFloor, LackedAreSilent, OwnStampsOnly], ids=lambda c: c.__name__)
 def test_traps_are_found(core: type[Stamping]) -> None:
     assert bad_runs(core)
 

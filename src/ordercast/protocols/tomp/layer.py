@@ -36,20 +36,24 @@ from ordercast.contract import (
     Ordered,
     Receive,
     Received,
+    SetTimer,
     Setup,
     UnicastReceived,
     Up,
     ViewChange,
+    Window,
     dropped,
 )
 from ordercast.errors import WireError
-from ordercast.limits import MEMBERS_MAX, PENDING_FRAMES_MAX
+from ordercast.limits import MEMBERS_MAX
 from ordercast.protocols.tomp.closing import Mid, contribution, flush_keys, in_order, part, read
 from ordercast.protocols.tomp.stamps import Book, Stamp, Votes
 from ordercast.sender import LEAVE, Sender
 from ordercast.types import U32, Frame, MemberId, Nanoseconds, NetId, Service, ViewKind
 
 TOGETHER_MAX = 64  # answers, or validations, in one packet
+OWN_MAX = 256  # own frames on their way to delivery; more wait, so that one that stays undecided bounds what piles up
+OPEN = "open"  # timer
 LEAP_MAX = 2**32  # nobody's clock is so far ahead of another's
 
 Number = Annotated[int, Meta(ge=1, le=2**62)]
@@ -129,7 +133,8 @@ class Stamping(Layer):
         self.rank_of = {member: rank for rank, member in enumerate(members)}
         self.together = max(1, min(TOGETHER_MAX, self.frame_bytes // (16 + 12 * len(members))))
         self.book = Book(self.me, len(members))
-        self.n = 0  # last own frame
+        self.n = self.done = 0  # last own frame that left, that was delivered
+        self.takes = 0  # number of the last own frame, as far as the layer below takes it
         self.held: dict[Mid, Held] = {}
         self.votes: dict[int, Votes] = {}  # own frames without a final stamp
         self.acks: dict[MemberId, list[Ack]] = {}  # to be sent
@@ -149,6 +154,11 @@ class Stamping(Layer):
         self.votes[self.n] = Votes(self.members)
         return [self.sender.multicast(Sent(self.n, frame))]
 
+    def _open(self, now: Nanoseconds) -> list[Action]:
+        """As many frames as the layer below takes, and no more than `OWN_MAX` that are not delivered."""
+        last = min(self.takes, self.done + OWN_MAX)
+        return self._say() + self.sender.up(now, Window(max(0, last - self.n)))
+
     def _say(self) -> list[Action]:
         """The answers and validations that wait."""
         out: list[Action] = []
@@ -158,6 +168,7 @@ class Stamping(Layer):
                 out.append(self.sender.unicast(member, Acks(tuple(acks[at : at + step]))))
         for at in range(0, len(self.finals), step):
             out.append(self.sender.multicast(Validations(tuple(self.finals[at : at + step]))))
+            self.takes -= 1
         self.acks, self.finals = {}, []
         return out
 
@@ -180,10 +191,14 @@ class Stamping(Layer):
             return []
         elif kind is Flush:
             return self._flush(event)  # type: ignore[arg-type]
+        elif kind is Window:
+            self.takes = self.n + event.frames  # type: ignore[attr-defined]
+            if len(self.members) > 1 or event.frames <= self.sender.window:  # type: ignore[attr-defined]
+                return self._open(now)
+            return [SetTimer(OPEN, now)]  # alone it is open again at once: a step for each, however much waits
         elif kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
             self._reset(event.view.members)  # type: ignore[attr-defined]
-        out = self.sender.up(now, event)
-        return self._say() + out if self.acks or self.finals else out
+        return self.sender.up(now, event)
 
     def _receive(self, now: Nanoseconds, sender: MemberId, body: Body) -> list[Action]:
         if type(body) is not Sent:
@@ -201,8 +216,9 @@ class Stamping(Layer):
         ack = Ack(body.n, number, tuple(book.next_mid) if self.anticipate else ())
         if sender == self.me:
             self._vote(self.me, ack)
-            if self.finals and len(self.members) == 1:
-                return [Receive(body.frame), *self._say()]
+            if len(self.members) == 1:  # nobody has to be told
+                alone, self.finals = Validations(tuple(self.finals)), []
+                return [Receive(body.frame), *self._settle(now, sender, alone)]
         else:
             self.acks.setdefault(sender, []).append(ack)
         return [Receive(body.frame)]
@@ -213,7 +229,7 @@ class Stamping(Layer):
             return "counter"
         if body.frame.sender != sender:
             return "origin"
-        return "unordered" if len(self.book.lines[rank].numbers) >= PENDING_FRAMES_MAX else ""
+        return "unordered" if len(self.book.lines[rank].numbers) >= OWN_MAX else ""
 
     # ----------------------------------------------------------------------------------------- at the source of a frame
 
@@ -262,6 +278,10 @@ class Stamping(Layer):
             self.last[sender] = stamp
             out.append(Note("order", {"t1_ns": held.decided - held.came, "t2_ns": now - held.decided}))
             out.append(Up(Ordered(held.frame, stamp[1], stamp[0])))
+            if sender == self.me:
+                self.done = n
+        if self.sender and self.sender.window <= 0 < self.takes - self.n and len(self.members) > 1:
+            out += self._open(now)
         return out
 
     def _disbelief(self, sender: MemberId, rank: int, final: Final) -> str:
@@ -299,6 +319,8 @@ class Stamping(Layer):
     # ------------------------------------------------------------------------------------------------- timers, reports
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        if name == OPEN:
+            return [] if self.frozen else self._open(now)
         assert name == LEAVE
         return self.sender.timer(now)
 

@@ -199,6 +199,6 @@ def test_traps_are_found(core: type[Stamping]) -> None:
 
 @pytest.mark.parametrize("core", [ActsInTheInstall, ActsOnValidations], ids=lambda c: c.__name__)
 def test_F3_by_the_letter(core: type[Stamping]) -> None:
-    """One of ten thousand random runs shows it; its smallest case does."""
+    """Random runs hardly ever show it; its smallest case does."""
     group = f3(core)
     assert group.delivered[2] != group.delivered[3]

@@ -15,6 +15,7 @@ from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace import spacetime
 from ordercast.trace.schema import Level
+from ordercast.types import PRIMARY_MAJORITY
 from ordercast.verify import CATALOGUE
 from ordercast.verify.plain import CHECKS
 
@@ -76,8 +77,11 @@ def guarantees_page() -> str:
     }
     promisers: dict[str, list[str]] = {id: [] for id in CATALOGUE}
     for name in registry.names():
-        for id in {id for ids in registry.get(name).promises.values() for id in ids}:
+        info = registry.get(name)
+        for id in {id for ids in info.promises.values() for id in ids}:
             promisers[id].append(name)
+        if PRIMARY_MAJORITY in info.partitions:
+            promisers["S8"].append(f"{name} (`{PRIMARY_MAJORITY}`)")
     rows = []
     for id, promise in CATALOGUE.items():
         by = (

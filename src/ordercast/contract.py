@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ordercast.limits import OUTBOX_BYTES_MAX
 from ordercast.types import (
+    ALL_CONTINUE,
     Batch,
     Frame,
     Identity,
@@ -254,7 +255,9 @@ class CancelTimer(Action, frozen=True, gc=False):
 
 
 class Store(Action, frozen=True, gc=False):
-    """Write durably; answered by stored(key, number) or store_failed.  What depends on it waits for the answer."""
+    """Write durably; answered by stored(key, number) or store_failed.  What depends on it waits for the answer.
+
+    A key that ends with "!" is never read stale: where damage may hide a later version, nothing was ever written."""
 
     key: str
     number: int
@@ -317,6 +320,7 @@ class Setup(Struct):
     random: random.Random  # seeded by the driver; the only randomness of a core
     nets: tuple[NetId, ...] = (0,)
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
+    partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
 
 
 class Layer:

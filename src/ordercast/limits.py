@@ -20,6 +20,7 @@ PENDING_BYTES_MAX = 64 * 2**20
 LARGE_FRAMES_MAX = 1_024  # a ring keeps so many frames of any size; beyond, only such as it would send itself
 UNSTABLE_FRAMES_MAX = 1_024  # of one sender: what may exist above what is stable
 OUTBOX_BYTES_MAX = 64 * 2**20  # then `send` waits and `send_nowait` raises Overloaded
+ATTEMPTS_MAX = 8  # at a primary view, of unknown outcome; and as many of which it is known that they failed
 RECEIVE_BUFFER_BYTES = 4 * 2**20
 DRAIN_DATAGRAMS_MAX = 1_024  # read at most this many before drained(net)
 RING_SEQ_MAX = 2**62  # of what is heard of others; leaves room to raise it for ever

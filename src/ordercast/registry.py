@@ -16,8 +16,8 @@ from msgspec import Struct, structs
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
-from ordercast.types import Service
-from ordercast.words import meant, short
+from ordercast.types import ALL_CONTINUE, PRIMARY_MAJORITY, Service
+from ordercast.words import meant, one_of, short
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +58,7 @@ class ProtocolInfo(Struct, frozen=True):
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
     hears_self: bool = False  # wants its own datagrams back from the network
+    partitions: tuple[str, ...] = (ALL_CONTINUE,)  # what the parts of a split group may do: policies that it has
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
     measures: tuple[str, ...] = ()  # Note names whose fields `measure` summarises
@@ -66,6 +67,18 @@ class ProtocolInfo(Struct, frozen=True):
     @property
     def default_service(self) -> Service:
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
+
+    def promised(self, service: str, partition: str = ALL_CONTINUE) -> tuple[str, ...]:
+        """The ids that runs with this service, under this policy, are judged by."""
+        ids = self.promises.get(service, ())
+        return (*ids, "S8") if ids and partition == PRIMARY_MAJORITY else ids
+
+    def without(self, partition: str) -> str:
+        """Why it cannot run under a policy, or nothing."""
+        if partition in self.partitions:
+            return ""
+        why = "does not have this policy" if self.views else "has no views"
+        return f"{partition}: {self.name} {why}: expected {one_of(partition, self.partitions)}"
 
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast

@@ -8,6 +8,7 @@ from tests.mutants import (  # noqa: F401
     layer,
     members,
     order,
+    primary,
     reliable,
     ring,
     stamps,

@@ -12,6 +12,7 @@ import pytest
 from ordercast.contract import Flush, Frozen, Ordered, SetTimer, Transmit, UnicastReceived, Up, ViewChange, dropped
 from ordercast.errors import WireError
 from ordercast.limits import COMMIT_TOKEN_BYTES_MAX, UNICASTS_MAX, entry_bytes_max
+from ordercast.membership.bitmap import from_bitmap, to_bitmap
 from ordercast.membership.packets import CommitToken, Entry
 from ordercast.protocols.causal import Sent
 from ordercast.seam import Seam
@@ -29,7 +30,7 @@ from ordercast.transis.packets import (
     Unicast,
     packets,
 )
-from ordercast.transis.plan import LayerEntry, components, from_bitmap, to_bitmap
+from ordercast.transis.plan import LayerEntry, components
 from ordercast.transis.unicast import Unicasts
 from ordercast.types import Frame, Service, View, ViewId, ViewKind
 from ordercast.wire.codec import Codec

@@ -21,6 +21,7 @@ from ordercast.limits import MESSAGE_BYTES_MAX, RING_SEQ_MAX
 from ordercast.membership import CommitToken, Join
 from ordercast.membership.cause import tell
 from ordercast.membership.packets import Entry, PackedRows
+from ordercast.membership.primary import Mark, Record, RecordedEntry
 from ordercast.protocols import totem
 from ordercast.protocols.causal import Sent as Plain
 from ordercast.protocols.hybrid import Null, Sent, TokenSite
@@ -453,6 +454,27 @@ def test_an_entry_of_the_layer_that_cannot_be_true_ends_the_attempt_alone(lie: A
     assert "entry" in reasons(said) and why in str(said)
     forger.script.run("run 2000ms")
     assert forger.ring(1).talk.members == (1, 2)
+
+
+@pytest.mark.parametrize("protocol", ["totem", "causal"])
+@pytest.mark.parametrize(
+    "lie",
+    [Record(Mark(8, 0, b"\x08")), Record(Mark(8, 3, b"\x01")), Record(left=((8, 9),)), b"\xc1"],
+    ids=["of a stranger", "made by a stranger", "left by a stranger", "no entry"],
+)
+def test_a_record_of_strangers_ends_the_attempt_alone(protocol: str, lie: Any) -> None:
+    forger = Forger(protocol, 3, partition="primary-majority")
+    token = committing(forger, 1)
+    entry = msgspec.msgpack.decode(token.entries[1].state, type=RecordedEntry)
+    state = lie if isinstance(lie, bytes) else msgspec.msgpack.encode(RecordedEntry(lie, entry.state))
+    entries = (token.entries[0], Entry(token.entries[1].incarnation, state))
+    said: list[Action] = []
+    forged = msgspec.structs.replace(token, entries=entries)
+    assert lines(lambda: said.extend(forger.say(forged, 2, 1))) <= LINES_MAX
+    assert reasons(said) == ["entry"] and "of member 2" in str(said)
+    forger.script.run("run 2000ms")
+    membership = forger.ring(1).membership
+    assert membership.members == (1, 2) and membership.primary.record.last.members == b"\x03", "it is primary"
 
 
 @pytest.mark.parametrize("number", HUGE)

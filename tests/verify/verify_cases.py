@@ -36,6 +36,7 @@ WEAK = ("S17", "S19", "S21")
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
 STABLE = "0 stable 1,2 1000 @100"
+MINOR = "1 view 1,2 minor | 2 view 1,2 minor"  # under the policy, and not primary
 
 # promise -> [(text, header)]; agreement of both forms is tested on all of them, for all promises
 Case = tuple[str, dict[str, Any]]
@@ -162,6 +163,7 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | 2 gview x 1 | {ORG1} | 2 del 1:1"),
         case(f"{V} | 1 gview x 1 | {STABLE} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y | 1 end @900 | 2 end @900"),
         case(f"{V} | 1 gview x 1 | {STABLE} | 1 end @900 | 2 end held=1 @900"),
+        case(f"{MINOR} | 1 gview x 1 | {STABLE} | 1 end @900 | 2 end @900"),
     ],
     "S23": [
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=9 stamp=7"),
@@ -198,6 +200,9 @@ ACCEPTED: dict[str, list[Case]] = {
     ],
     "L7": [
         case(f"{V} | 1 refuse @10 | 1 refuse @20 | 1 sub 1 @300 | 1 refuse @900", timeout_ns=10_000),
+        # of a part that was not primary until it was
+        case(f"{MINOR} | {STABLE} | 1 refuse @110 | 1 refuse not_primary @120 "
+             "| 1 view 1,2 =2.1 @890 | 2 view 1,2 =2.1 @891 | 1 refuse @900", timeout_ns=10_000),
     ],
     "L8": [
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 1 view 1,2 =2.1 | 2/2 view 1,2 =2.1 "
@@ -405,7 +410,11 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 1 note rotation ns=1 @200 | 2 note rotation ns=1 @200 | 1 end @300 | 2 end @300",
              timeout_ns=10_000),
     ],
-    "L6": [case(f"{AB} | 1 end outbox=0 @200 | 2 end outbox=1 @200", timeout_ns=10_000)],
+    "L6": [
+        case(f"{AB} | 1 end outbox=0 @200 | 2 end outbox=1 @200", timeout_ns=10_000),
+        case("1 view 1,2 =2.1 | 2 view 1,2 =1.1 minor | 2 view 1,2 =2.1 | 1 end outbox=0 @200 | 2 end outbox=1 @200",
+             timeout_ns=10_000),
+    ],
     "L7": [case(f"{V} | 1 refuse @10 | 1 refuse @900", timeout_ns=10_000)],
     "L8": [
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 2/2 view 2 =2.2 "
@@ -492,8 +501,18 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
     "S21": [case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1")],  # no groups: S17 and S18 tell it
     "S22": [case(f"{ABC} | 1 del 1:1")],
     "S23": [case(V)],
-    "L3": [case(f"{V} | 1 end | 2 end")],
+    # the core is not primary: it may wait for ever
+    "L2": [case(f"{MINOR} | {STABLE} | 1 view 1,2 =2.1 minor @500 | 1 end @900 | 2 end @900", timeout_ns=10_000)],
+    "L3": [
+        case(f"{V} | 1 end | 2 end"),
+        case(f"1 view 1 =0.1 | 1 sub 1 | {MINOR} | {STABLE} | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+    ],
     "L4": [case(f"{AB} | 1 del 1:1 | 1 end | 2 end", timeout_ns=10_000)],
-    "L7": [case(f"{V} | 1 refuse closed @10 | 1 refuse closed @9000", timeout_ns=10_000), case(V)],
+    "L6": [case(f"{MINOR} | 1 end outbox=1 @200 | 2 end outbox=1 @200", timeout_ns=10_000)],
+    "L7": [
+        case(f"{V} | 1 refuse closed @10 | 1 refuse closed @9000", timeout_ns=10_000),
+        case(V),
+        case(f"{MINOR} | {STABLE} | 1 refuse @110 | 1 refuse @900 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+    ],
     "L8": [case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
 }

@@ -31,6 +31,7 @@ from ordercast.sim.faults import (
 from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.stack import Stack
+from ordercast.types import PRIMARY_MAJORITY
 
 Maker = Callable[[Setup], Stack]
 
@@ -69,7 +70,23 @@ def situations(protocol: str, service: str) -> Iterator[tuple[str, Scenario]]:
     if "pause" in survives:
         yield "a member stands still", make(base, faults=(Pause(member=2, at_ms=20.0, for_ms=25.0),), heal_ms=100.0)
     if registry.get(protocol).changes_views:
-        yield from _changes(make(base, members=4, load=Load(rate=100.0), closing=4, timeout_ms=40.0))
+        base = make(base, members=4, load=Load(rate=100.0), closing=4, timeout_ms=40.0)
+        yield from _changes(base)
+        if PRIMARY_MAJORITY in registry.get(protocol).partitions:
+            yield from _one_part(make(base, partition=PRIMARY_MAJORITY))
+
+
+def _one_part(base: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """Only one part of a split group goes on: the other waits, and what it accepted is sent later."""
+    make = msgspec.structs.replace
+    split = Partition(groups=((1, 2), (3, 4)), at_ms=300.0, until_ms=600.0)
+    yield "primary: two halves", make(base, faults=(split,), heal_ms=600.0)
+    other = Partition(groups=((1, 4), (2, 3)), at_ms=400.0, until_ms=600.0)
+    early = make(split, until_ms=400.0)
+    yield "primary: other halves after these", make(base, faults=(early, other), heal_ms=600.0)
+    crashes = tuple(Crash(member=m, at_ms=300.0, down_ms=50.0 * m, disk=m != 4) for m in (2, 3, 4))
+    yield "primary: three die and come back, one without its disk", make(base, faults=crashes, heal_ms=900.0)
+    yield "primary: a minority is left", make(base, faults=crashes[1:], heal_ms=310.0, core=(2,), away="cut")
 
 
 def _changes(base: Scenario) -> Iterator[tuple[str, Scenario]]:

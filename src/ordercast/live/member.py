@@ -22,7 +22,7 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import GroupView
 from ordercast.drivers.terms import Other
-from ordercast.errors import Closed, Overloaded
+from ordercast.errors import Closed, NotPrimary, Overloaded
 from ordercast.live import build, report, stdin, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
@@ -197,6 +197,8 @@ class Share:
             self.group.send_batch_nowait(payloads, self.service)
         except Overloaded:
             self.pace.set(_clock() + 10_000_000)
+        except NotPrimary:
+            pass  # until a view that is
         except Closed:
             self.going = False
         else:
@@ -212,6 +214,7 @@ class Share:
                     self.pump()
             else:
                 say(**describe(event, utc(time.time_ns())))
+                self.pump()
 
     async def tell(self) -> None:
         """Progress, when there is any."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up, dropped
 from ordercast.framing import Framing
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.registry import ProtocolInfo
 from ordercast.seam import Seam
@@ -22,7 +23,7 @@ from ordercast.stack import Stack, chain
 from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
-from ordercast.types import Frame, Nanoseconds, Service
+from ordercast.types import POLICIES, Frame, Nanoseconds, Service
 
 
 class LayerOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,8 +72,8 @@ class Unordered(Layer):
         return self.sender.timer(now)
 
     def status(self) -> dict[str, Any]:
-        waits = "the window of the layer below" if self.sender else ""
-        return {"sender": self.sender.status(), "queues": {"outbox": self.sender.waiting()}, "waits": waits}
+        waits = "the window of the layer below" if self.sender else self.sender.waits()
+        return {"sender": self.sender.status(), "queues": {"outbox": self.sender.outbox.waiting()}, "waits": waits}
 
 
 def fifo(setup: Setup) -> Stack:
@@ -117,10 +118,11 @@ def _info(
         survives=_SURVIVES,
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=LayerOptions,
         measures=("t_loss", "install"),
-        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES),
+        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
     )
 
 

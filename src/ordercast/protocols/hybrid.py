@@ -52,6 +52,7 @@ from ordercast.errors import WireError
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.registry import ProtocolInfo
 from ordercast.seam import Seam
@@ -60,7 +61,7 @@ from ordercast.stack import Stack, chain
 from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
-from ordercast.types import U32, U63, Frame, MemberId, Nanoseconds, NetId, Service, View, ViewKind
+from ordercast.types import POLICIES, U32, U63, Frame, MemberId, Nanoseconds, NetId, Service, View, ViewKind
 
 TICKETS_MAX = 1_024  # in one packet of their own
 TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
@@ -316,7 +317,7 @@ class TokenSite(Layer):
         return [*self._null(), Down(Leave(until))]
 
     def status(self) -> dict[str, Any]:
-        waits = ""
+        waits = self.sender.waits()
         if self.UT and (self.UT[0][2], self.UT[0][3]) not in self.Q:
             waits = f"frame {self.UT[0][3]} of member {self.UT[0][2]}, whose ticket is here"
         elif self.Q:
@@ -331,7 +332,7 @@ class TokenSite(Layer):
             "tickets_to_send": len(self.LT),
             "sender": self.sender.status(),
             "queues": {
-                "outbox": self.sender.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
+                "outbox": self.sender.outbox.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
                 "tickets_to_send": len(self.LT),
             },
             "waits": waits,
@@ -362,9 +363,10 @@ PROTOCOLS = {
                             "permanent"}),
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=HybridOptions,
         measures=("t_loss", "install"),
-        probes=("null", "drain", "group state", "group state again", *LINK_PROBES, *MEMBERSHIP_PROBES),
+        probes=("null", "drain", "group state", "group state again", *LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
     )
 }  # fmt: skip

@@ -64,7 +64,9 @@ def level_for(scenario: Scenario) -> str:
     info = registry.get(scenario.protocol)
     service = scenario.service or info.default_service.word
     levels = [
-        Level.FULL if p.id in NOTED else p.level for p in chosen(info.promises.get(service, ())) if not p.elsewhere
+        Level.FULL if p.id in NOTED else p.level
+        for p in chosen(info.promised(service, scenario.partition))
+        if not p.elsewhere
     ]
     return max(levels, default=Level.DELIVER).name.lower()
 

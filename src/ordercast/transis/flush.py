@@ -15,9 +15,10 @@ from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer,
 from ordercast.errors import WireError
 from ordercast.limits import EARLY_PACKETS_MAX
 from ordercast.membership import Committed
+from ordercast.membership.bitmap import from_bitmap
 from ordercast.transis.exchange import Exchange
 from ordercast.transis.packets import FlushData, FlushNack, FlushState
-from ordercast.transis.plan import LayerEntry, Plan, PlanName, components, from_bitmap
+from ordercast.transis.plan import LayerEntry, Plan, PlanName, components
 from ordercast.transis.traffic import Traffic
 from ordercast.types import MemberId, Nanoseconds, Peer, ViewId
 
@@ -131,11 +132,13 @@ class Flush:
             self.plan = self.exchange.plan()
         return self.plan is not None
 
-    def came(self, packet: FlushData[Any] | FlushState) -> list[Action]:
-        """A message, or a part of a state, of those who exchange."""
+    def came(self, now: Nanoseconds, packet: FlushData[Any] | FlushState | FlushNack) -> list[Action]:
+        """A message, or a part of a state, of those who exchange; or what one of them lacks."""
         exchange = self.exchange
         if exchange is None:
             return []
+        if isinstance(packet, FlushNack):
+            return self.nack(now, packet)
         why = exchange.doubt(packet)
         if why:
             return [dropped(why)]

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ordercast.contract import Action, Crash, Flush, Received, Up, ViewChange
+from ordercast.membership import Committed
 from ordercast.transis.packets import Data
 from ordercast.transis.plan import Component, Plan
 from ordercast.transis.reception import Reception
@@ -55,28 +56,30 @@ def closing(
     return out, len(inserted)
 
 
-def views(
-    ring_id: ViewId, members: tuple[MemberId, ...], mine: Component, everybody: Sequence[Component], cause: Cause
-) -> list[Action]:
-    """Step 4; a member without an old view has the new one alone."""
+def views(committed: Committed, mine: Component, everybody: Sequence[Component], was: bool | None) -> list[Action]:
+    """Step 4; a member without an old view has the new one alone.  `was`: whether the old view was primary, where a
+    policy says; so is the transitional view that closes it, and one in between never."""
+    ring_id, members, cause, primary = committed.ring_id, committed.members, committed.cause, committed.primary
     first = not mine.view.seq
     together = mine.members
     out: list[Action] = []
     previous = None if first else mine.view
     if mine.intermediate is not None:
-        between, origin = mine.intermediate, ((mine.view, together),)
-        out.append(_transitional(between, together, mine.view, cause))
-        out.append(Up(ViewChange(View(between, ViewKind.REGULAR, together, together, origin, mine.view, cause))))
-        previous = between
+        between, origin, never = mine.intermediate, ((mine.view, together),), None if primary is None else False
+        out.append(_transitional(between, together, mine.view, cause, was))
+        out.append(Up(ViewChange(View(between, ViewKind.REGULAR, together, together, origin, mine.view, cause, never))))
+        previous, was = between, never
     if previous is not None:
-        out.append(_transitional(ring_id, together, previous, cause))
+        out.append(_transitional(ring_id, together, previous, cause, was))
     trans = () if first else together
-    out.append(Up(ViewChange(View(ring_id, ViewKind.REGULAR, members, trans, origins(everybody), previous, cause))))
-    return out
+    view = View(ring_id, ViewKind.REGULAR, members, trans, origins(everybody), previous, cause, primary)
+    return [*out, Up(ViewChange(view))]
 
 
-def _transitional(id: ViewId, members: tuple[MemberId, ...], previous: ViewId, cause: Cause) -> Action:
-    return Up(ViewChange(View(id, ViewKind.TRANSITIONAL, members, members, (), previous, cause)))
+def _transitional(
+    id: ViewId, members: tuple[MemberId, ...], previous: ViewId, cause: Cause, primary: bool | None
+) -> Action:
+    return Up(ViewChange(View(id, ViewKind.TRANSITIONAL, members, members, (), previous, cause, primary)))
 
 
 def origins(everybody: Sequence[Component]) -> Origins:

@@ -44,12 +44,13 @@ from ordercast.contract import (
     dropped,
 )
 from ordercast.membership import Committed, Decision, Gathering, Hello, Membership, Outdone, Parted, Returned
+from ordercast.membership.bitmap import to_bitmap
 from ordercast.transis import report
 from ordercast.transis.barrier import Barrier
 from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Early, Flush
 from ordercast.transis.install import closing, views
 from ordercast.transis.packets import FlushData, FlushNack, FlushState, FlushToken, Retrans
-from ordercast.transis.plan import LayerEntry, Plan, to_bitmap
+from ordercast.transis.plan import LayerEntry, Plan
 from ordercast.transis.talk import PACKETS, Talk
 from ordercast.transis.traffic import Traffic
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
@@ -73,8 +74,9 @@ class Link(Layer):
         self.crash_hint = crash_hint
         self.sync_ns = max(1_000_000, setup.timeout_ns // 50)  # T_sync
         self.membership = Membership(
-            identity, setup.timeout_ns, setup.random, entry=self._entry, direct=True, packet_bytes=setup.frame_bytes
-        )
+            identity, setup.timeout_ns, setup.random, entry=self._entry, direct=True, packet_bytes=setup.frame_bytes,
+            partition=setup.partition,
+        )  # fmt: skip
         self.standing = self.membership.standing
         self.space: int | None = None  # delivery space at the application
         self.talk = self._talk(0, ViewId(0, self.me), (self.me,))  # nobody shares what is before the first view
@@ -101,7 +103,8 @@ class Link(Layer):
         return self._carry(now, self.membership.start(now, stored))
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
-        return self._carry(now, self.membership.stored(now, key, number))
+        waited, out = not self.membership.recorded, self._carry(now, self.membership.stored(now, key, number))
+        return out + self._visit(now, rested=True) if waited else out
 
     def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
         return self._carry(now, self.membership.store_failed(now, key, number, why))
@@ -166,7 +169,7 @@ class Link(Layer):
         left mine."""
         forming = self.standing.forming
         if forming is not None and view == forming.id:
-            if self.flush is None or not self.flush.done:
+            if self.flush is None or not (self.flush.done and self.membership.recorded):
                 out.append(self.early.keep(source, packet))
                 return
             out += self._install(now)
@@ -325,10 +328,7 @@ class Link(Layer):
         if kind is FlushToken and self.barrier is not None and packet.ring_id == self.barrier.ring_id:
             out += self.barrier.keep(packet)
         elif flush is not None and packet.ring_id == flush.ring_id:
-            if kind is FlushNack:
-                out += flush.nack(now, packet)
-            elif kind is not FlushToken:
-                out += flush.came(packet)
+            out += flush.came(now, packet) if kind is not FlushToken else []
             self.plan = flush.plan
         elif forming is not None and packet.ring_id == forming.id:
             out.append(self.early.keep(source, packet))
@@ -340,6 +340,8 @@ class Link(Layer):
         barrier = self.barrier
         if barrier is None or (barrier.pending is None and barrier.held is None):
             return []
+        if self.flush is not None and self.flush.done and not self.membership.recorded:
+            return []  # the token waits for the disk
         token, done = barrier.take(), self.flush is None or self.flush.done
         if token.install and not done:
             return [dropped("install before the flush")]
@@ -352,6 +354,8 @@ class Link(Layer):
         after = barrier.visit(token, done)
         if after is None:
             return out
+        if done and self.flush is not None:
+            self.membership.finished()
         if after.to != self.me:
             self.awaited = after.to
             out += self.membership.pass_token(now, after.to, after, barrier.ring_id, after.number)
@@ -376,12 +380,13 @@ class Link(Layer):
         if old.id.seq:
             closed, inserted = closing(old.id, old.members, old.have, plan, self.causal)
             out += closed
-        out += views(committed.ring_id, committed.members, flush.mine, flush.components, committed.cause)
+        out += views(committed, flush.mine, flush.components, self.talk.primary)
         if flush.mine.intermediate is not None:
             out.append(Note("intermediate view", {"members": list(flush.mine.members)}))
         kept = plan.ring_id != committed.ring_id
         out.append(Note("install", {"inserted": inserted, "kept": kept, "ns": now - flush.began}))
         self.talk = self._talk(now, committed.ring_id, committed.members)
+        self.talk.primary = committed.primary
         self.flush = self.plan = self.state = None
         self.frozen_told = False
         early = self.early.take()

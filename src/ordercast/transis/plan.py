@@ -14,15 +14,14 @@ on from the old view together now, and is the transitional set.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from ordercast.limits import MEMBERS_MAX
+from ordercast.membership.bitmap import Bitmap
 from ordercast.transis.packets import Acks, Data
 from ordercast.types import MemberId, ViewId
 
-Bitmap = Annotated[bytes, Meta(max_length=MEMBERS_MAX // 8)]  # over the configured ids, little endian
 PlanName = tuple[ViewId, tuple[MemberId, ...]]  # the attempt it was made in, and its T
 
 
@@ -90,19 +89,3 @@ def components(ring_id: ViewId, entries: Mapping[MemberId, tuple[ViewId, PlanNam
 
 def _alive(plan: PlanName, group: Mapping[MemberId, PlanName | None]) -> bool:
     return all(group[member] == plan for member in plan[1] if member in group)
-
-
-# -------------------------------------------------------------------------------------------------- members in bitmaps
-
-
-def to_bitmap(members: tuple[MemberId, ...], configured: tuple[MemberId, ...]) -> bytes:
-    bits = sum(1 << configured.index(member) for member in members)
-    return bits.to_bytes(-(-bits.bit_length() // 8), "little")
-
-
-def from_bitmap(bitmap: bytes, configured: tuple[MemberId, ...]) -> tuple[MemberId, ...] | None:
-    """None if it names somebody who is not configured."""
-    bits = int.from_bytes(bitmap, "little")
-    if bits >> len(configured):
-        return None
-    return tuple(member for k, member in enumerate(configured) if bits >> k & 1)

@@ -24,6 +24,7 @@ class Talk:
     def __init__(self, traffic: Traffic, timeout_ns: Nanoseconds) -> None:
         self.traffic, self.id, self.members = traffic, traffic.id, traffic.members
         self.unicasts = Unicasts(traffic.me, traffic.id, traffic.members, timeout_ns)
+        self.primary: bool | None = None  # whether the view is, where a policy says
 
     def packet(self, now: Nanoseconds, source: MemberId, packet: Any, out: list[Action]) -> None:
         traffic, kind = self.traffic, type(packet)

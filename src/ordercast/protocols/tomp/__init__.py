@@ -9,6 +9,7 @@ from msgspec import Struct
 from ordercast.contract import Setup
 from ordercast.framing import Framing
 from ordercast.groups import Groups
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.tomp.layer import Acks, Sent, Stamping, Validations
 from ordercast.registry import ProtocolInfo
@@ -17,7 +18,7 @@ from ordercast.stack import Stack, chain
 from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
 from ordercast.transis.packets import packets
-from ordercast.types import Service
+from ordercast.types import POLICIES, Service
 
 
 class StampOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,11 +62,12 @@ def _info(name: str, summary: str, factory: Callable[[Setup], Stack], *probes: s
                             "permanent"}),
         needs=("the view-synchronous layer",),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=StampOptions,
         measures=("t_loss", "install", "order"),
         probes=("finish", "unicast again", "group state", "group state again", *probes, *LINK_PROBES,
-                *MEMBERSHIP_PROBES),
+                *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
     )  # fmt: skip
 
 

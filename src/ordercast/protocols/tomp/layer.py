@@ -329,7 +329,7 @@ class Stamping(Layer):
         return (held.frame for (sender, _), held in self.held.items() if sender == self.me)
 
     def status(self) -> dict[str, Any]:
-        waits = ""
+        waits = self.sender.waits()
         missing = sorted(set().union(*(votes.missing for votes in self.votes.values())))
         if missing:
             waits = f"stamps of members {missing} for own frames"
@@ -344,6 +344,10 @@ class Stamping(Layer):
             "undecided": len(self.book.listed()),
             "to_decide": len(self.votes),
             "sender": self.sender.status(),
-            "queues": {"outbox": self.sender.waiting(), "undelivered": len(self.held), "to_decide": len(self.votes)},
+            "queues": {
+                "outbox": self.sender.outbox.waiting(),
+                "undelivered": len(self.held),
+                "to_decide": len(self.votes),
+            },
             "waits": waits,
         }

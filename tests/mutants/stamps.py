@@ -268,7 +268,7 @@ def flush_lacked_are_first(setup: Setup) -> Stack:
     "tomp",
     AREA,
     "a flush goes by the bare proposals, not by the anticipated stamps",
-    scenario="undecided",
+    scenario="undecided_bound",
 )
 def flush_bare_proposals(setup: Setup) -> Stack:
     class Bare(Book):

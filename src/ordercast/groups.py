@@ -33,6 +33,7 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import (
     Action,
+    Audience,
     Control,
     Delivered,
     Down,
@@ -169,11 +170,18 @@ class Groups(Layer):
         if (sender in self.groups.get(group, ())) is join:
             return []
         (_add if join else _remove)(self.groups, group, sender)
-        return [self._tell(group)]
+        return self._tell(group)
 
-    def _tell(self, group: str) -> Action:
-        members = tuple(sorted(self.groups.get(group, ())))
-        return Up(GroupView(group, members, self.view.id if self.view is not None else None))
+    def _tell(self, *groups: str) -> list[Action]:
+        """The application, and whoever carries messages only to where they are wanted."""
+        out: list[Action] = []
+        for group in groups:
+            members = tuple(sorted(self.groups.get(group, ())))
+            out += [
+                Up(GroupView(group, members, self.view.id if self.view is not None else None)),
+                Down(Audience(group, members)),
+            ]
+        return out
 
     # ------------------------------------------------------------------------------------------------------- views
 
@@ -186,18 +194,19 @@ class Groups(Layer):
         for group in smaller:
             for member in self.groups[group] - here:
                 _remove(self.groups, group, member)
-        return [self._tell(group) for group in smaller]
+        return self._tell(*smaller)
 
     def _regular(self, view: View) -> list[Action]:
         """A merge: my cell's smallest member says what the others of the view cannot know."""
         self.view = view
         self.heard = set()
         self.missing = set() if self.cell == set(view.members) else set(view.members)
+        settled: Action = Down(Audience(settled=not self.missing))
         if not self.missing or self.me != min(self.cell):
-            return []
+            return [settled]
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
         state = GState(view.id, tuple(sorted(self.cell)), groups)
-        return [Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
+        return [settled, Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
 
     def _possible(self, sender: MemberId, state: GState) -> bool:
         """A cell's part comes from one of the cell, and all of the cell are in the view."""
@@ -220,7 +229,7 @@ class Groups(Layer):
         if self.missing:
             return []
         self.cell = frozenset(self.view.members)
-        return [*map(self._tell, sorted(self.groups)), *self._release()]
+        return [*self._tell(*sorted(self.groups)), Down(Audience(settled=True)), *self._release()]
 
     def _release(self) -> list[Action]:
         out: list[Action] = []
@@ -237,8 +246,9 @@ class Groups(Layer):
         others = self.heard - self.cell
         if self.me not in missing:
             self.cell = frozenset(self.heard)
-        news = [self._tell(group) for group in sorted(self.groups) if not others.isdisjoint(self.groups[group])]
-        return [Note("group state again", {"missing": len(missing)}), *news, *self._release()]
+        news = self._tell(*(group for group in sorted(self.groups) if not others.isdisjoint(self.groups[group])))
+        unknown: list[Action] = [Down(Audience()), Note("group state again", {"missing": len(missing)})]
+        return [*unknown, *news, *self._release()]
 
     def status(self) -> dict[str, Any]:
         waits = f"the groups of members {sorted(self.missing)}" if self.missing else ""

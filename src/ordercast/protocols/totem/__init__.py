@@ -25,7 +25,7 @@ def totem(setup: Setup) -> Stack:
     return chain(Groups(setup.identity.me), Framing(), RingLayer(setup, setup.options))
 
 
-def multiring(setup: Setup) -> Stack:
+def joined_rings(setup: Setup) -> Stack:
     """Process groups over framing over the layer that joins rings, over one ring per attached network."""
     lamport = Lamport()
     feeds = [Feed(child) for child in range(len(setup.nets))]
@@ -39,8 +39,8 @@ def multiring(setup: Setup) -> Stack:
         )
         for net, feed in zip(setup.nets, feeds, strict=True)
     ]  # fmt: skip
-    joined = Node(MultiRing(setup, lamport, feeds), rings)
-    return Stack(Node(Groups(setup.identity.me), [Node(Framing(), [joined])]))
+    joint = Node(MultiRing(setup, lamport, feeds), rings)
+    return Stack(Node(Groups(setup.identity.me), [Node(Framing(), [joint])]))
 
 
 _AGREED = (
@@ -81,7 +81,9 @@ PROTOCOLS["multiring"] = replace(
     PROTOCOLS["totem"],
     name="multiring",
     summary="Several token rings joined by gateways, one order over all of them; agreed and safe, any shape of rings.",
-    factory=multiring,
+    factory=joined_rings,
+    survives=PROTOCOLS["totem"].survives - {"permanent"},
+    rings=True,
     promises={"agreed": _SEVERAL, "safe": (*_SEVERAL, "S20")},
     probes=(
         *PROTOCOLS["totem"].probes,

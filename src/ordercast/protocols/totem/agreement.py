@@ -49,12 +49,14 @@ class Agreement:
     def __init__(self, me: MemberId) -> None:
         self.me = me
         self.words: dict[MemberId, Word] = {}
+        self.spent: set[MemberId] = set()  # a topology was made from their words: they count no more
         self.done: dict[MemberId, tuple[int, int, bytes]] = {}  # incarnation, stamp, key: the newest of each
         self.supplies: dict[MemberId, Supplies] = {}
         self.plan: NextTopology | None = None
         self.missing: MemberId | None = None  # whose word is awaited
         self.said = b""  # the key I said Done for last
         self.sent = b""  # the key I supplied for last
+        self.promised: set[ViewId] = set()  # topologies I was ready for since I spoke last: somebody may be in them
         self.extra: tuple[frozenset[int], ...] = ()  # stamps behind holes, as in my own word
         self._made: tuple[tuple[RingView, ...], list[int]] = ((), [])  # what the plan was made from
 
@@ -68,6 +70,7 @@ class Agreement:
             if known is not None and (known.incarnation, known.state.stamp) >= (life, body.stamp):
                 return False
             self.words[author] = Word(life, body, frame)
+            self.spent.discard(author)
         elif type(body) is Done:
             if self.done.get(author, (0, 0, b"")) >= (life, body.stamp, body.key):
                 return False
@@ -95,7 +98,7 @@ class Agreement:
 
     def make(self, rings: Iterable[RingView], was: dict[ViewId, Topology]) -> bool:
         """Whether everybody has spoken; then `plan` says what follows."""
-        states = {member: word.state for member, word in self.words.items()}
+        states = {member: word.state for member, word in self.words.items() if member not in self.spent}
         found, self.missing = connected(rings, states)
         if not found:
             self.plan = None
@@ -160,6 +163,8 @@ class Agreement:
         return all(self.done.get(member, (0, 0, b""))[2] == plan.key for member in plan.topology.members)
 
     def clear(self) -> None:
-        """A topology was installed: nobody asks for what was sent again before it."""
+        """The topology was installed: nobody asks for what was sent again before it."""
+        assert self.plan is not None
+        self.spent.update(self.plan.topology.members)
         self.supplies.clear()
         self.plan, self.said, self.sent = None, b"", b""

@@ -1,8 +1,8 @@
 """What a ring takes from the layer that joins several: in place of a Sender, when the token is here.
 
-In this order: words of the members to each other; frames carried over from other rings; behind them, once all have
-left, a Guarantee Vector message (so it promises nothing that is still to come); own frames, on the ring they are
-originated on.  A reader's lack of room holds back own frames only.
+In this order: words of the members to each other; frames carried over from other rings; behind them, once all that may
+leave have left, a Guarantee Vector message (which promises nothing that is still to come); own frames, on the ring they
+are originated on.  A reader's lack of room holds back own frames only.
 """
 
 from __future__ import annotations
@@ -67,14 +67,28 @@ class Feed:
     def urgent(self) -> int:
         count = len(self.words) + len(self.states)
         if self.open:
-            count += len(self.forwards) + self.owner.vector_due(self.child)
+            count += (0 if self.blocked else len(self.forwards)) + self.owner.vector_due(self.child)
         return count
+
+    @property
+    def blocked(self) -> bool:
+        """The next frame to be carried over waits for its place in the order."""
+        if not self.undecided or not self.forwards:
+            return False
+        return (self.forwards[0].stamp, self.forwards[0].source) in self.undecided
+
+    def queued(self) -> dict[int, int]:
+        """Source -> the first timestamp of it that is still to be carried over."""
+        out: dict[int, int] = {}
+        for item in self.forwards:
+            out.setdefault(item.source - 1, item.stamp)
+        return out
 
     def waiting(self) -> int:
         return self.urgent() + (self.owner.own_waiting(self.child) if self.open else 0)
 
     def __bool__(self) -> bool:
-        return bool(self.words or self.states or self.forwards) or self.waiting() > 0
+        return bool(self.words or self.states) or self.waiting() > 0
 
     def take(self, n: int) -> list[Stamped]:
         self.asked = False
@@ -97,7 +111,7 @@ class Feed:
                     continue
             out.append(forwards.popleft())
             self._carried += 1
-        if not forwards and len(out) < n and self.owner.vector_due(self.child):
+        if (not forwards or self.blocked) and len(out) < n and self.owner.vector_due(self.child):
             out.append(Stamped(self.owner.vector(self.child), 0, 0))
             self._vectors += 1
         if len(out) < n:

@@ -9,17 +9,18 @@ Guarantee Vector message goes behind what was forwarded, as soon as somebody wai
 Differs from the paper:
   D1  A vector message is sent only where the promises told so far are below the latest stamp that anybody waits for:
       idle rings fall silent.
-  D2  A frame for process groups waits at the gateway until its place in the order is reached, because only there it is
+  D2  A frame for process groups waits at the gateway until its place in the order is known, because only then it is
       known who is in them; and where there is more than one way between two rings nothing is filtered, so that whoever
       takes over a way has all that went by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ordercast.contract import Audience, Ordered
+from ordercast.contract import Audience
 from ordercast.protocols.totem.bodies import Vector
+from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.guarantee import Merge
 from ordercast.protocols.totem.topology import Topology
 from ordercast.types import Frame, MemberId, ViewId
@@ -31,8 +32,11 @@ class Carrying:
     mine: ring of mine, numbered as a child of the layer -> its number in the topology; None: it has no view yet.
     """
 
-    def __init__(self, me: MemberId, view: ViewId, topology: Topology, mine: Sequence[int | None], merge: Merge) -> None:
-        self.view, self.topology, self.mine, self.merge = view, topology, mine, merge
+    def __init__(
+        self, me: MemberId, view: ViewId, topology: Topology, mine: Sequence[int | None], merge: Merge,
+        feeds: Sequence[Feed],
+    ) -> None:  # fmt: skip
+        self.view, self.topology, self.mine, self.merge, self.feeds = view, topology, mine, merge, feeds
         sources = len(topology.rings)
         place = {ring: child for child, ring in enumerate(mine) if ring is not None}
         self.onward: list[list[list[int]]] = [[[] for _ in range(sources)] for _ in mine]  # child, source -> children
@@ -48,6 +52,7 @@ class Carrying:
                     self.mine_into.add((source, child))
                     behind = [m for other in route.beyond(ring) for m in topology.rings[other].members]
                     self.audience[child, source] = frozenset(behind)
+        self.labels = [0 if ring is None else topology.label(ring) for ring in mine]
         self.need = 0  # the latest stamp that anybody waits for
         self.told_need = [0] * len(mine)
         self.promised = [[0] * sources for _ in mine]
@@ -71,12 +76,20 @@ class Carrying:
         need, merge, promised = self.need, self.merge, self.promised[child]
         if len(self.mine) < 2:
             return False
-        if need > self.told_need[child] or any(
-            promised[source] < need and merge.arrived[origin][source] > promised[source]
+        if need > self.told_need[child]:
+            return True
+        queued = self.feeds[child].queued()
+        if any(
+            promised[source] < need and self._carried(source, origin, queued) > promised[source]
             for source, origin in self.into[child]
         ):
             return True
         return any(self._news(child, ring) for ring in range(len(merge.rows)))
+
+    def _carried(self, source: int, origin: int, queued: Mapping[int, int]) -> int:
+        """Up to where everything of a source that I bring has left: nothing that still waits is promised."""
+        arrived = self.merge.arrived[origin][source]
+        return min(arrived, queued[source] - 1) if source in queued else arrived
 
     def _news(self, child: int, ring: int) -> bool:
         """Whether that ring's row is further than is known on this one."""
@@ -89,12 +102,13 @@ class Carrying:
         )  # fmt: skip
 
     def vector(self, child: int) -> Vector:
-        merge, promised = self.merge, self.promised[child]
+        merge, promised, queued = self.merge, self.promised[child], self.feeds[child].queued()
         entries = []
         for source, origin in self.into[child]:
-            if merge.arrived[origin][source] > promised[source]:
-                promised[source] = merge.arrived[origin][source]
-                entries.append((source, promised[source]))
+            upto = self._carried(source, origin, queued)
+            if upto > promised[source]:
+                promised[source] = upto
+                entries.append((source, upto))
         rows = []
         for ring, row in enumerate(merge.rows):
             if self._news(child, ring):
@@ -137,7 +151,6 @@ class Filter:
         self.groups: dict[str, set[MemberId]] = {}
         self.fading: dict[str, set[MemberId]] = {}
         self.knows = False
-        self.placed: list[tuple[int, int, Ordered]] = []  # child, source, frame: its place is reached
 
     def hear(self, event: Audience) -> None:
         if not event.group:
@@ -152,17 +165,8 @@ class Filter:
         """Whether a frame may stay on this side; a fragment never does, and nothing where ways may change."""
         return bool(frame.groups) and frame.parts == 1 and not frame.control and carrying.topology.tree
 
-    def decide(self, carrying: Carrying) -> list[tuple[int, int, Ordered, bool]]:
-        """Of those whose place is reached: child, source, frame, whether anybody behind it wants it."""
-        out = [
-            (child, source, event, self._wanted(event.frame, carrying.audience[child, source]))
-            for child, source, event in self.placed
-        ]
-        self.placed.clear()
-        self.fading.clear()
-        return out
-
-    def _wanted(self, frame: Frame, behind: frozenset[MemberId]) -> bool:
+    def wanted(self, frame: Frame, behind: frozenset[MemberId]) -> bool:
+        """Whether anybody of them is in its groups, as far as is known."""
         if not self.knows:
             return True
         groups, fading = self.groups, self.fading

@@ -38,6 +38,7 @@ from ordercast.contract import (
     Progress,
     Receive,
     SafeUpTo,
+    SetTimer,
     Setup,
     Store,
     Up,
@@ -49,7 +50,7 @@ from ordercast.errors import WireError
 from ordercast.limits import PENDING_BYTES_MAX
 from ordercast.protocols.totem.agreement import Agreement
 from ordercast.protocols.totem.bodies import (
-    SUPPLY_BYTES, Bodies, Done, RingView, State, Vector, body_of, frame_of,
+    SUPPLY_BYTES, Bodies, Done, RingView, State, Supply, Vector, body_of, frame_of,
 )  # fmt: skip
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.gateway import Carrying, Filter
@@ -62,6 +63,7 @@ from ordercast.types import Cause, Frame, Identity, MemberId, Nanoseconds, NetId
 
 WINDOW_FRAMES = (16, 1_024)
 HOME = 0  # the ring that own frames are originated on
+OPEN = "open"  # the timer after which frames of a new topology leave: its view has gone up before
 CLOCK = "clock"  # stored: the stamp of the last topology, for the next life
 
 
@@ -81,7 +83,7 @@ class RingPlace:
         self.safe = -1  # everybody on it has its numbers up to this
         self.full = False  # a reader on it has no room
         self.left = False
-        self.done: dict[MemberId, bytes] = {}  # who said Done to what, on this ring
+        self.done: dict[MemberId, tuple[int, int, bytes]] = {}  # who said Done when to what, on this ring
         self.done_seq = 0
         self.opened: int | None = None  # the number at which everybody on it had heard Done of all
         self.row: Row | None = None
@@ -114,6 +116,7 @@ class MultiRing(Layer):
         self.own_frames: deque[Frame] = deque()  # sent, not yet known to be held on every ring
         self.flying = 0  # of these, how many did not come back on their ring
         self._taken: list[Frame] = []
+        self.undecided: list[tuple[int, int, int, Frame]] = []  # timestamp, source, child: frames for groups, on the way
         self.barrier = 0  # what is stamped so or later belongs to a topology to come
         self.early: list[tuple[int, Ordered]] = []  # and waits for it
         self.cause = Cause("start")
@@ -134,8 +137,14 @@ class MultiRing(Layer):
         return self._spread(self.sender.down(now, event))
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
-        assert name == LEAVE
-        return self._spread(self.sender.timer(now))
+        if name == LEAVE:
+            return self._spread(self.sender.timer(now))
+        assert name == OPEN
+        if self.phase is not Phase.STEADY:
+            return []
+        for feed in self.feeds:
+            feed.open = True
+        return self._ask_all()
 
     def _spread(self, actions: list[Action]) -> list[Action]:
         """What a Sender says to the layer below it, to all of my rings."""
@@ -221,7 +230,7 @@ class MultiRing(Layer):
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """What waited for a pause: frames for groups whose place was reached; rings that have something to take."""
         out: list[Action] = []
-        if self.filter.placed:
+        if self.undecided:
             out += self._decide()
         if len(self.feeds) > 1:
             out += self._ask_all()
@@ -241,7 +250,10 @@ class MultiRing(Layer):
             return self._speak_if_ready(now)  # of a topology that is over, or that I was not in
         if source >= len(merge.kept):
             return [dropped("source", source=event.source)]
-        place = self.places[child]
+        place, carrying = self.places[child], self.carrying
+        assert carrying is not None
+        if event.ring != carrying.labels[child]:
+            event = replace(event, ring=carrying.labels[child])
         if place.transitional:
             merge.take_extra(event, source)
             return []
@@ -250,8 +262,6 @@ class MultiRing(Layer):
             return [dropped("stamp", stamp=event.stamp)]
         if place.row is not None:
             place.row.mark(event.seq, source, event.stamp)
-        carrying = self.carrying
-        assert carrying is not None
         if event.stamp > carrying.need:
             carrying.need = event.stamp
         carrying.changed()
@@ -272,37 +282,33 @@ class MultiRing(Layer):
             feed.forwards.append(Stamped(event.frame, event.stamp, event.source))
             if self.filter.concerns(event.frame, carrying):
                 feed.undecided.add((event.stamp, event.source))
+                self.undecided.append((event.stamp, event.source, other, event.frame))
 
     def _decide(self) -> list[Action]:
-        out: list[Action] = []
-        carrying = self.carrying
-        if carrying is None or self.phase is not Phase.STEADY:
-            self.filter.placed.clear()
-            return out
-        filtered = 0
-        for child, _, event, wanted in self.filter.decide(carrying):
-            key, feed = (event.stamp, event.source), self.feeds[child]
-            if key in feed.undecided:
-                feed.undecided.discard(key)
-                if not wanted:
-                    feed.unwanted.add(key)
-                    filtered += 1
-        if filtered:
-            out.append(Note("filtered", {"frames": filtered}))
-        return out
-
-    def _deliver(self, now: Nanoseconds) -> list[Action]:
+        """Of frames for groups whose place is known: whether anybody behind a ring of mine wants them."""
         merge, carrying = self.merge, self.carrying
         assert merge is not None and carrying is not None
-        out: list[Action] = []
-        place, several = self.filter.placed, len(self.feeds) > 1
-        for event in merge.deliver():
-            out.append(Up(event))
-            if several and event.frame.groups:
-                source = event.source - 1
-                for children in (row[source] for row in carrying.onward):
-                    place += [(child, source, event) for child in children]
-        return out
+        regroups = min(((stamp, s) for stamp, s, event in merge.pending if event.frame.control), default=None)
+        later, filtered = [], 0
+        for item in self.undecided:
+            stamp, source, child, frame = item
+            if any(known < stamp - (s >= source) for s, known in enumerate(merge.known) if s != source - 1):
+                later.append(item)
+                continue
+            self.feeds[child].undecided.discard((stamp, source))
+            sure = regroups is None or (stamp, source - 1) < regroups  # else somebody may join before it
+            if sure and not self.filter.wanted(frame, carrying.audience[child, source - 1]):
+                self.feeds[child].unwanted.add((stamp, source))
+                filtered += 1
+        self.undecided = later
+        self.filter.fading.clear()
+        carrying.changed()
+        return [Note("filtered", {"frames": filtered})] if filtered else []
+
+    def _deliver(self, now: Nanoseconds) -> list[Action]:
+        merge = self.merge
+        assert merge is not None
+        return [Up(event) for event in merge.deliver()]
 
     def _progress(self, now: Nanoseconds, child: int, event: Progress) -> list[Action]:
         merge, carrying, place = self.merge, self.carrying, self.places[child]
@@ -366,11 +372,21 @@ class MultiRing(Layer):
             return self._open(now) if type(body) is Done else []
         self._pass_on(child, frame, body)
         out: list[Action] = []
+        if type(body) is Supply and body.frame is not None and self._lacks(body):
+            out.append(Receive(body.frame))
         if type(body) is State and self.topology is not None and frame.sender in self.topology.members:
             out += self._stop(now)
-        if type(body) is State and self.phase is Phase.SPOKEN and self._take_supplies(out):
-            self.phase = Phase.STOPPED  # I hold more than I said: it must not be forgotten
+        if type(body) is State and self.phase is Phase.SPOKEN:
+            went_on = body.view in self.agreement.promised  # for it my word is spent
+            if self._take_supplies() or went_on:  # what I hold beyond my word must not be forgotten
+                self.phase = Phase.STOPPED
         return [*out, *self._speak_if_ready(now), *self._agree(now), *self._open(now), *self._ask_all()]
+
+    def _lacks(self, item: Supply) -> bool:
+        merge = self.merge
+        if merge is None or item.view != self.view or item.source >= len(merge.kept):
+            return False
+        return item.at > merge.known[item.source] and item.at not in merge.extra[item.source]
 
     def _pass_on(self, child: int, frame: Frame, body: Bodies) -> None:
         """To my other rings, as it is."""
@@ -402,9 +418,11 @@ class MultiRing(Layer):
         return out + self._release(now) if news else out
 
     def _done_on(self, child: int, event: Ordered, body: Done) -> None:
-        place = self.places[child]
-        place.done[event.frame.sender] = body.key
-        place.done_seq = event.seq
+        place, frame = self.places[child], event.frame
+        said = (frame.incarnation, body.stamp, body.key)
+        if said > place.done.get(frame.sender, (0, 0, b"")):
+            place.done[frame.sender] = said
+            place.done_seq = event.seq
 
     def _open(self, now: Nanoseconds) -> list[Action]:
         """Once everybody on a ring heard that all are ready, what is held there counts."""
@@ -414,7 +432,9 @@ class MultiRing(Layer):
         out: list[Action] = []
         for child, place in enumerate(self.places):
             members = carrying.topology.members
-            if place.opened is None and all(place.done.get(member) == self.key for member in members):
+            if place.opened is None and all(
+                member in place.done and place.done[member][2] == self.key for member in members
+            ):
                 place.opened = place.done_seq
                 out += self._settle(now, child)
         return out
@@ -438,7 +458,7 @@ class MultiRing(Layer):
         self.agreement.plan = None
         if len(self.places) > 1:
             for member, word in self.agreement.words.items():
-                if member not in ring.members:
+                if member not in ring.members and member not in self.agreement.spent:
                     self.feeds[child].states[member] = word.frame
         out.append(Note("ring view", {"ring": place.number, "id": str(view.id), "members": list(view.members)}))
         return [*out, *self._speak_if_ready(now), *self._agree(now), *self._ask_all()]
@@ -450,17 +470,16 @@ class MultiRing(Layer):
         self.phase = Phase.STOPPED
         for feed in self.feeds:
             feed.close()
-        self.filter.placed.clear()
+        self.undecided.clear()
         return [Note("topology ends")]
 
-    def _take_supplies(self, out: list[Action]) -> bool:
+    def _take_supplies(self) -> bool:
         """What others sent again is mine from now on; whether that is news."""
         if self.merge is None or self.view is None:
             return False
         news = False
         for source, event in self.agreement.received(self.view):
             if source < len(self.merge.kept) and self.merge.take_extra(event, source):
-                out.append(Receive(event.frame))
                 news = True
         return news
 
@@ -472,7 +491,7 @@ class MultiRing(Layer):
         if not rings:
             return []
         out: list[Action] = []
-        self._take_supplies(out)
+        self._take_supplies()
         self.phase = Phase.SPOKEN
         merge, agreement = self.merge, self.agreement
         stamp, reason = self.clock.send(), self.cause.reason[:64]
@@ -487,6 +506,7 @@ class MultiRing(Layer):
         frame = frame_of(state, self.identity)
         agreement.hear(frame, state)
         agreement.plan, agreement.said, agreement.sent = None, b"", b""
+        agreement.promised.clear()
         for feed in self.feeds:
             feed.states[self.me] = frame
         return [*out, *self._agree(now), *self._ask_all()]
@@ -510,6 +530,7 @@ class MultiRing(Layer):
             self._say(*supplies)
         if agreement.said != plan.key and agreement.supplied(old):
             agreement.said = plan.key
+            agreement.promised.add(plan.id)
             self.barrier = self.barrier or plan.base
             done = Done(self.clock.send(), plan.key)
             agreement.hear(frame_of(done, self.identity), done)
@@ -532,7 +553,7 @@ class MultiRing(Layer):
         out: list[Action] = []
         trans: tuple[MemberId, ...] = ()
         if self.merge is not None:
-            self._take_supplies(out)
+            self._take_supplies()
             upto = old.upto or tuple(self.merge.known)
             regular, rest = self.merge.close(old.bound, old.stable or upto, upto, agreement.beyond(old))
             trans = old.members
@@ -541,7 +562,7 @@ class MultiRing(Layer):
             out += map(Up, rest)
         components = tuple((each.view, each.members) for each in plan.old)
         view = View(plan.id, ViewKind.REGULAR, members, trans, components, self.view, cause)
-        out += [Up(ViewChange(view)), *self._notes(plan), Store(CLOCK, plan.base, b"")]
+        out += [Up(ViewChange(view)), *self._notes(plan), Store(CLOCK, plan.base, b""), SetTimer(OPEN, now)]
         self._enter(plan)
         out += self._spread(self.sender.enter(plan.id))
         early, self.early = self.early, []
@@ -556,7 +577,7 @@ class MultiRing(Layer):
         mine = [None if place.view is None else topology.rings.index(place.view) for place in self.places]
         self.view, self.topology, self.key = plan.id, topology, plan.key
         self.merge = Merge(len(topology.rings), len(self.places), plan.base)
-        self.carrying = Carrying(self.me, plan.id, topology, mine, self.merge)
+        self.carrying = Carrying(self.me, plan.id, topology, mine, self.merge, self.feeds)
         for place in self.places:
             place.row, place.opened = Row(len(topology.rings)), None
         self.own_frames.clear()
@@ -566,7 +587,8 @@ class MultiRing(Layer):
         self.agreement.clear()
         for feed in self.feeds:
             feed.close()
-            feed.open = True
+            for member in topology.members:
+                feed.states.pop(member, None)
 
     def _notes(self, plan: NextTopology) -> list[Action]:
         """What became of the rings and their ways."""

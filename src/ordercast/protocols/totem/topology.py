@@ -42,6 +42,11 @@ class Topology(Struct, frozen=True):
     routes: tuple[Route, ...]
     tree: bool  # there is one way only between any two rings
 
+    def label(self, ring: int) -> int:
+        """Its net's number; where a net is in parts that hang together otherwise, of the second part 16 more, ..."""
+        number = self.rings[ring].number
+        return number + RINGS_MAX * sum(1 for other in self.rings[:ring] if other.number == number)
+
 
 def topology(rings: Iterable[RingView]) -> Topology:
     ordered = tuple(sorted(rings))

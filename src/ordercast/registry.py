@@ -71,6 +71,7 @@ class ProtocolInfo(Struct, frozen=True):
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "multiring": "ordercast.protocols.totem",
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
 }

@@ -117,6 +117,7 @@ class MultiRing(Layer):
         self.flying = 0  # of these, how many did not come back on their ring
         self._taken: list[Frame] = []
         self.undecided: list[tuple[int, int, int, Frame]] = []  # timestamp, source, child: frames for groups, on the way
+        self.fragments: dict[MemberId, list[Frame]] = {}  # of messages that are not whole
         self.barrier = 0  # what is stamped so or later belongs to a topology to come
         self.early: list[tuple[int, Ordered]] = []  # and waits for it
         self.cause = Cause("start")
@@ -265,9 +266,11 @@ class MultiRing(Layer):
         if event.stamp > carrying.need:
             carrying.need = event.stamp
         carrying.changed()
-        if self.phase is not Phase.STEADY:
-            return self._speak_if_ready(now)
         out: list[Action] = []
+        if frame.parts > 1 and not why:
+            out += self._whole(frame)
+        if self.phase is not Phase.STEADY:
+            return out + self._speak_if_ready(now)
         if carrying.onward[child][source]:
             self._carry(carrying, child, source, event)
         elif why and (source, child) not in carrying.mine_into:
@@ -275,6 +278,16 @@ class MultiRing(Layer):
         if merge.pending and merge.pending[0][0] <= merge.bound:
             out += self._deliver(now)
         return out
+
+    def _whole(self, frame: Frame) -> list[Action]:
+        """Fragments may have come on the ring before the view that their message belongs to: told again, together."""
+        if frame.part == 0:
+            self.fragments[frame.sender] = []
+        parts = self.fragments.get(frame.sender)
+        if parts is None:
+            return []
+        parts.append(frame)
+        return list(map(Receive, self.fragments.pop(frame.sender))) if frame.last else []
 
     def _carry(self, carrying: Carrying, child: int, source: int, event: Ordered) -> None:
         for other in carrying.onward[child][source]:
@@ -581,6 +594,7 @@ class MultiRing(Layer):
         for place in self.places:
             place.row, place.opened = Row(len(topology.rings)), None
         self.own_frames.clear()
+        self.fragments.clear()
         self.flying = self.barrier = 0
         self.phase = Phase.STEADY
         self.clock.receive(plan.base)

@@ -75,7 +75,7 @@ PROTOCOLS = {
     )
 }
 
-_SEVERAL = tuple(id for id in _AGREED if id != "S10") + ("S23",)
+_SEVERAL = (*(id for id in _AGREED if id != "S10"), "S23")
 
 PROTOCOLS["multiring"] = replace(
     PROTOCOLS["totem"],

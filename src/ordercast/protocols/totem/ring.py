@@ -191,8 +191,10 @@ class Ring:
         in_vain = self._in_vain(token.rtr)
         resent, rest = self._resend(token.rtr, 0 if in_vain else allowed)
         if token.room is not None and exchange is None and token.room < window:
-            free = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
-            allowed = free if self.urgent is None else max(free, min(allowed, self.urgent()))
+            most = allowed if self.urgent is not None else 0
+            allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
+            if self.urgent is not None:
+                allowed = max(allowed, min(most, self.urgent()))
         if self.stamps:
             self.lamport.receive(token.timestamp)
         ahead, n = self.ahead, 0 if in_vain else self._least(allowed - len(resent), seq_in)

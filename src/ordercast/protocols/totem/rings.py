@@ -12,8 +12,8 @@ from ordercast.errors import WireError
 from ordercast.membership import Committed, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.flow import Limits
-from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.lamport import Lamport
+from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import RingEntry, Token
 from ordercast.protocols.totem.ring import Ring
 from ordercast.types import MemberId, ViewId

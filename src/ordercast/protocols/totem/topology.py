@@ -150,9 +150,7 @@ def next_topology(
     return NextTopology(new, blake2b(text.encode(), digest_size=KEY_BYTES).digest(), base, id, tuple(old))
 
 
-def _old(
-    view: ViewId, members: tuple[MemberId, ...], states: Mapping[MemberId, State], was: Topology | None
-) -> Old:
+def _old(view: ViewId, members: tuple[MemberId, ...], states: Mapping[MemberId, State], was: Topology | None) -> Old:
     told = [states[member] for member in members]
     size = min(len(state.known) for state in told)
     if any(len(state.known) != size for state in told):  # somebody forges: nothing can be supplied

@@ -20,15 +20,18 @@ from ordercast import addresses, interfaces, registry
 from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
+from ordercast.nets import MULTICAST_ADDRESS as MULTICAST_ADDRESS
+from ordercast.nets import PORT as PORT
+from ordercast.nets import Member as Member
+from ordercast.nets import NetConfig as NetConfig
+from ordercast.nets import Ring as Ring
+from ordercast.nets import RingEntry, RingMember, rings_of, written_member
 from ordercast.toml_input import Need, Rule, Source, string, word
 from ordercast.words import meant, short
 
 MTU_MIN = 576
 UDP_HEADER_BYTES = 28
 TIMEOUT_MS_LOOPBACK, TIMEOUT_MS, TIMEOUT_MS_MAX = 200, 1000, 600_000
-PORT = 7400
-MULTICAST_ADDRESS = "239.192.74.0"
-MODES = ("multicast", "unicast")
 LEVELS = ("off", "deliver", "full", "record")
 PARTITION = "evs-all-continue"
 PARTITION_LATER = ("primary-majority", "keep-oldest", "static-quorum", "primary-weight")
@@ -65,16 +68,8 @@ def _partition(value: Any) -> str:
     return str(word(PARTITION).make(value))
 
 
-Port = Annotated[int, Meta(ge=1, le=65535)]
 Bytes = Annotated[int, Meta(ge=MTU_MIN, le=DATAGRAM_BYTES_MAX)]
 Directory = Annotated[str, Rule(_directory)]
-
-
-class NetConfig(Struct, frozen=True):
-    mode: Annotated[str, word(*MODES)] = "multicast"
-    address: Annotated[str, Rule(addresses.multicast)] = MULTICAST_ADDRESS  # not used in unicast mode
-    port: Port = PORT  # of the multicast group, and of members whose address names none
-    interface: Annotated[str, Rule(addresses.interface)] = "127.0.0.1"  # that multicasts leave and arrive by
 
 
 class TraceConfig(Struct, frozen=True):
@@ -109,15 +104,14 @@ class GroupFile(Struct, frozen=True):
     member: Annotated[list[MemberEntry], Need(ONE_EACH)] = []
 
 
+class RingsFile(GroupFile, frozen=True):
+    """The file of a group on several networks."""
+
+    net: list[RingEntry] = []  # type: ignore[assignment]
+    member: Annotated[list[RingMember], Need(ONE_EACH)] = []  # type: ignore[assignment]
+
+
 # ------------------------------------------------------------------------------------------------- what follows from it
-
-
-class Member(Struct, frozen=True):
-    """One member and where its unicast socket is."""
-
-    id: int
-    address: str
-    port: int
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
@@ -131,6 +125,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     datagram_bytes: int
     packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
     net: NetConfig = NetConfig()
+    rings: tuple[Ring, ...] = ()  # by number; none: one network, `net`
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = PARTITION
@@ -192,11 +187,13 @@ def make(given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Pa
 
 
 def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str], here: bool = True) -> GroupConfig:
-    overlay(source, GroupFile, environ)
-    file: GroupFile = source.part(source.data, GroupFile)
-    members = _members(source, file)
+    several = isinstance(source.data.get("net"), list)
+    shape = RingsFile if several else GroupFile
+    overlay(source, shape, environ)
+    file: Any = source.part(source.data, shape)
+    rings, members = rings_of(source, file) if several else ((), _members(source, file))
     loopback = all(interfaces.is_loopback(member.address) for member in members)
-    net = _net(source, file.net, loopback)
+    net = (rings[0].net if rings else NetConfig()) if several else _net(source, file.net, loopback)
     loopback = loopback and interfaces.is_loopback(net.interface)
     mtu = interfaces.mtu_of(net.interface or next((m.address for m in members if m.id == me), ""))
     datagram_bytes = file.datagram_bytes or min(mtu - UDP_HEADER_BYTES, DATAGRAM_BYTES_LOOPBACK)
@@ -224,6 +221,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         datagram_bytes=datagram_bytes,
         packet_bytes=file.packet_bytes or packet_default(datagram_bytes),
         net=net,
+        rings=rings,
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
@@ -297,6 +295,9 @@ def dump(config: GroupConfig) -> str:
 def _written(config: GroupConfig) -> dict[str, Any]:
     """A configuration as a table of the file's shape; what is not what it should be stays, for `_build` to judge."""
     net, options, members = _table(config.net), _table(config.options), config.members
+    if config.rings:
+        net = [_table(ring.net) | {"ring": ring.number, "members": list(ring.addresses)} for ring in config.rings]
+        members = [written_member(member.id, config.rings) for member in config.members]  # type: ignore[assignment]
     if isinstance(net, dict):
         unused = {"address": net.get("mode") == "unicast", "interface": not net.get("interface")}
         net = {key: value for key, value in net.items() if not unused.get(key)}

@@ -90,8 +90,9 @@ class Groups(Layer):
 
     name = "groups"
 
-    def __init__(self, me: MemberId) -> None:
+    def __init__(self, me: MemberId, *, audience: bool = False) -> None:
         self.me = me
+        self.audience = audience  # somebody below carries messages only to where they are wanted
         self.groups: dict[str, set[MemberId]] = {}  # the picture
         self.mine: set[str] = set()  # the groups I am in
         self.view: View | None = None
@@ -173,15 +174,18 @@ class Groups(Layer):
         return self._tell(group)
 
     def _tell(self, *groups: str) -> list[Action]:
-        """The application, and whoever carries messages only to where they are wanted."""
+        """The application, and who carries messages."""
         out: list[Action] = []
         for group in groups:
             members = tuple(sorted(self.groups.get(group, ())))
-            out += [
-                Up(GroupView(group, members, self.view.id if self.view is not None else None)),
-                Down(Audience(group, members)),
-            ]
+            out.append(Up(GroupView(group, members, self.view.id if self.view is not None else None)))
+            if self.audience:
+                out.append(Down(Audience(group, members)))
         return out
+
+    def _settled(self, settled: bool) -> list[Action]:
+        """All groups are known here, or not for now: whoever carries messages must know."""
+        return [Down(Audience(settled=settled))] if self.audience else []
 
     # ------------------------------------------------------------------------------------------------------- views
 
@@ -201,12 +205,12 @@ class Groups(Layer):
         self.view = view
         self.heard = set()
         self.missing = set() if self.cell == set(view.members) else set(view.members)
-        settled: Action = Down(Audience(settled=not self.missing))
+        settled = self._settled(not self.missing)
         if not self.missing or self.me != min(self.cell):
-            return [settled]
+            return settled
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
         state = GState(view.id, tuple(sorted(self.cell)), groups)
-        return [settled, Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
+        return [*settled, Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
 
     def _possible(self, sender: MemberId, state: GState) -> bool:
         """A cell's part comes from one of the cell, and all of the cell are in the view."""
@@ -229,7 +233,7 @@ class Groups(Layer):
         if self.missing:
             return []
         self.cell = frozenset(self.view.members)
-        return [*self._tell(*sorted(self.groups)), Down(Audience(settled=True)), *self._release()]
+        return [*self._tell(*sorted(self.groups)), *self._settled(True), *self._release()]
 
     def _release(self) -> list[Action]:
         out: list[Action] = []
@@ -247,8 +251,8 @@ class Groups(Layer):
         if self.me not in missing:
             self.cell = frozenset(self.heard)
         news = self._tell(*(group for group in sorted(self.groups) if not others.isdisjoint(self.groups[group])))
-        unknown: list[Action] = [Down(Audience()), Note("group state again", {"missing": len(missing)})]
-        return [*unknown, *news, *self._release()]
+        again = Note("group state again", {"missing": len(missing)})
+        return [*self._settled(False), again, *news, *self._release()]
 
     def status(self) -> dict[str, Any]:
         waits = f"the groups of members {sorted(self.missing)}" if self.missing else ""

@@ -27,7 +27,7 @@ from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, Peer, Service
+from ordercast.types import Identity, MemberId, NetId, Peer, Service
 from ordercast.version import __version__
 
 PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
@@ -43,6 +43,23 @@ def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetA
         interface=net.interface,
         hears_self=info.hears_self,
     )
+
+
+def ring_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> dict[NetId, NetAddresses]:
+    """Of each network that a member is on; rings are numbered from 1, networks from 0."""
+    if not config.rings:
+        return {0: net_addresses(config, me, info)}
+    return {
+        ring.number - 1: NetAddresses(
+            me=me,
+            addresses=ring.addresses,
+            group=(ring.net.address, ring.net.port) if ring.net.mode == "multicast" else None,
+            interface=ring.net.interface,
+            hears_self=info.hears_self,
+        )
+        for ring in config.rings
+        if me in ring.addresses
+    }
 
 
 def frame_limit(config: GroupConfig) -> int:
@@ -107,14 +124,17 @@ def make_node(
     try:
         incarnation = storage.new_incarnation()
         identity = Identity(me, incarnation, config.ids, config.group, ring_seq_now())
-        setup = Setup(identity, config.timeout_ns, config.options, size, random.Random(secrets.randbits(64)))
+        plans = ring_addresses(config, me, info)
+        generator = random.Random(secrets.randbits(64))
+        setup = Setup(identity, config.timeout_ns, config.options, size, generator, tuple(plans))
+        setup.on_nets = {ring.number - 1: tuple(ring.addresses) for ring in config.rings if me in ring.addresses}
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
         agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
         return Node(
-            info, stack, identity, {0: net_addresses(config, me, info)}, storage,
+            info, stack, identity, plans, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
             agreement=agreement,

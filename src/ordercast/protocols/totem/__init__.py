@@ -40,7 +40,7 @@ def joined_rings(setup: Setup) -> Stack:
         for net, feed in zip(setup.nets, feeds, strict=True)
     ]  # fmt: skip
     joint = Node(MultiRing(setup, lamport, feeds), rings)
-    return Stack(Node(Groups(setup.identity.me), [Node(Framing(), [joint])]))
+    return Stack(Node(Groups(setup.identity.me, audience=True), [Node(Framing(), [joint])]))
 
 
 _AGREED = (

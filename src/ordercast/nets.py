@@ -31,7 +31,7 @@ class NetConfig(Struct, frozen=True):
 class RingEntry(NetConfig, frozen=True):
     """A [[net]], for a protocol that joins rings."""
 
-    ring: Annotated[int, Meta(ge=1, le=RINGS_MAX), Need("the number of this ring")] = 0
+    ring: Annotated[int, Meta(ge=1, le=RINGS_MAX), Need("the number of this ring, 1 to 16")] = 0
     members: Annotated[list[int], Need("the ids of who is on it, such as [1, 2, 3]")] = []
 
 

@@ -30,7 +30,7 @@ def ring(number: int, *members: int) -> RingView:
     return RingView(number, ViewId(100 + number, min(members)), members)
 
 
-# ------------------------------------------------------------------------------------------------------------- the order
+# ----------------------------------------------------------------------------------------------------------- the order
 
 
 def test_a_merge_gives_out_what_the_plain_rules_give_out() -> None:
@@ -99,7 +99,7 @@ def test_a_row_counts_what_is_safe_on_its_ring() -> None:
     assert row.settle(12) and row.stamps == [100, 90]
 
 
-# ---------------------------------------------------------------------------------------------------------- the topology
+# -------------------------------------------------------------------------------------------------------- the topology
 
 
 def test_ways_of_a_chain_and_of_a_cycle() -> None:

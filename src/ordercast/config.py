@@ -8,6 +8,7 @@ disagree, that is a fault too: neither wins in silence.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,25 +17,27 @@ import msgspec
 import tomli_w
 from msgspec import Meta, Struct
 
-from ordercast import addresses, interfaces, registry
+from ordercast import addresses, interfaces, places, registry
 from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
 from ordercast.nets import MULTICAST_ADDRESS as MULTICAST_ADDRESS
+from ordercast.nets import MULTICAST_ADDRESS_IPV6 as MULTICAST_ADDRESS_IPV6
 from ordercast.nets import PORT as PORT
 from ordercast.nets import Member as Member
 from ordercast.nets import NetConfig as NetConfig
 from ordercast.nets import Ring as Ring
-from ordercast.nets import RingEntry, RingMember, rings_of, written_member
+from ordercast.nets import RingEntry, RingMember, net_of, rings_of, written_member, written_net, written_ring
 from ordercast.toml_input import Need, Rule, Source, string, word
+from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import meant, short
 
 MTU_MIN = 576
-UDP_HEADER_BYTES = 28
+UDP_HEADER_BYTES, UDP_HEADER_BYTES_IPV6 = 28, 48
 TIMEOUT_MS_LOOPBACK, TIMEOUT_MS, TIMEOUT_MS_MAX = 200, 1000, 600_000
 LEVELS = ("off", "deliver", "full", "record")
-PARTITION = "evs-all-continue"
-PARTITION_LATER = ("primary-majority", "keep-oldest", "static-quorum", "primary-weight")
+PARTITION_LATER = ("keep-oldest", "static-quorum", "primary-weight")
+KEY_ITSELF = re.compile(r"[0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?")
 ONE_EACH = "one [[member]] table with id and address for each member"
 
 
@@ -55,6 +58,13 @@ def _directory(value: Any) -> str:
     return name
 
 
+def _key(value: Any) -> str:
+    name = string(value)
+    if not name or not name.isprintable():
+        raise ValueError("expected the name of a file")
+    return name
+
+
 def _protocol(value: Any) -> str:
     known = registry.names()
     if not registry.known(string(value)):
@@ -64,8 +74,8 @@ def _protocol(value: Any) -> str:
 
 def _partition(value: Any) -> str:
     if value in PARTITION_LATER:
-        raise ValueError(f"this policy is not built yet: expected {PARTITION}")
-    return str(word(PARTITION).make(value))
+        raise ValueError(f"this policy is not built yet: expected {' or '.join(POLICIES)}")
+    return str(word(*POLICIES).make(value))
 
 
 Bytes = Annotated[int, Meta(ge=MTU_MIN, le=DATAGRAM_BYTES_MAX)]
@@ -85,6 +95,7 @@ class MemberEntry(Struct, frozen=True):
     address: Annotated[
         tuple[str, int], Rule(addresses.host_and_port), Need("an address such as 127.0.0.1:7401")
     ] = ("", 0)  # fmt: skip
+    bind: Annotated[tuple[str, int], Rule(addresses.bind)] = ("", 0)  # where its socket is, if that is not `address`
 
 
 class GroupFile(Struct, frozen=True):
@@ -96,7 +107,8 @@ class GroupFile(Struct, frozen=True):
     datagram_bytes: Bytes = 0
     packet_bytes: Bytes = 0
     state_dir: Directory = "state"
-    partition: Annotated[str, Rule(_partition)] = PARTITION
+    partition: Annotated[str, Rule(_partition)] = ALL_CONTINUE
+    key: Annotated[str, Rule(_key)] = ""
     insecure: bool = False
     options: dict[str, Any] = {}
     net: NetConfig = NetConfig()
@@ -128,7 +140,8 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     rings: tuple[Ring, ...] = ()  # by number; none: one network, `net`
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
-    partition: str = PARTITION
+    partition: str = ALL_CONTINUE
+    key: str = ""  # the file's name
     insecure: bool = False
     base: Path = Path()
 
@@ -139,6 +152,14 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     @property
     def trace_path(self) -> Path:
         return self.base / self.trace.dir
+
+    @property
+    def key_path(self) -> Path | None:
+        return self.base / self.key if self.key else None
+
+    @property
+    def ipv6(self) -> bool:
+        return places.ipv6(self.members, self.net.address if self.net.mode == "multicast" else "")
 
     @property
     def timeout_ns(self) -> int:
@@ -169,18 +190,20 @@ def load(
     path = Path(path)
     source = Source.of_file(path, "group.toml")
     if not source.data:
-        raise ConfigError([f"{path}: is empty: expected at least group, [[member]] and insecure = true"])
+        raise ConfigError([f"{path}: is empty: expected at least group, [[member]] and key"])
     return _build(source, path.parent, me, os.environ if environ is None else environ, here)
 
 
-def make(given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Path | None = None) -> GroupConfig:
+def make(
+    given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Path | None = None, *, here: bool = True
+) -> GroupConfig:
     """The same from Python, checked as a file is: a dict of its shape, or a configuration put together by hand.
 
     The environment is not looked at.
     """
     if isinstance(given, GroupConfig):
         base, given = Path(given.base), _written(given)
-    return _build(Source("configuration", dict(given)), base or Path.cwd(), me, {})
+    return _build(Source("configuration", dict(given)), base or Path.cwd(), me, {}, here)
 
 
 # ---------------------------------------------------------------------------------------------------------- building
@@ -190,21 +213,35 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     several = isinstance(source.data.get("net"), list)
     shape = RingsFile if several else GroupFile
     overlay(source, shape, environ)
+    if KEY_ITSELF.fullmatch(str(source.data.get("key", ""))):
+        source.data["key"] = "group.key"  # told here, where it is not repeated
+        source.fault("key", "expected the name of a file, never the key itself")
     file: Any = source.part(source.data, shape)
-    rings, members = rings_of(source, file) if several else ((), _members(source, file))
-    loopback = all(interfaces.is_loopback(member.address) for member in members)
-    net = (rings[0].net if rings else NetConfig()) if several else _net(source, file.net, loopback)
-    loopback = loopback and interfaces.is_loopback(net.interface)
-    mtu = interfaces.mtu_of(net.interface or next((m.address for m in members if m.id == me), ""))
-    datagram_bytes = file.datagram_bytes or min(mtu - UDP_HEADER_BYTES, DATAGRAM_BYTES_LOOPBACK)
+    rings: tuple[Ring, ...] = ()
+    if several:
+        rings, at = rings_of(source, file)  # where members are: on each network
+        net = rings[0].net if rings else NetConfig()
+    else:
+        at = _members(source, file)
+        net = net_of(source, "net", source.data.get("net", {}), file.net, at)
+    nets = [ring.net for ring in rings] or [net]
+    members = tuple({member.id: member for member in reversed(at)}[id] for id in sorted({member.id for member in at}))
+    loopback = all(map(interfaces.is_loopback, [*(m.address for m in at), *(each.interface for each in nets)]))
+    own = next((m.bind or m.address for m in at if m.id == me), "")
+    mtu = min(interfaces.mtu_of(each.interface or own) for each in nets)
+    ipv6 = places.ipv6(at, net.address if net.mode == "multicast" else "")
+    head = UDP_HEADER_BYTES_IPV6 if ipv6 else UDP_HEADER_BYTES
+    datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
     options = None
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
+    if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
+        source.fault("partition", wrong)
     if here:
-        _insecure(source, file.insecure, members, net, loopback)
+        places.sealed_or_not(source, file.insecure, file.key, base, at, net.interface, loopback)
     else:
-        source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
-    _own(source, me, members)
+        source.faults = [fault for fault in source.faults if not re.fullmatch(r"net(\[\d+\])?\.interface", fault[0])]
+    places.own(source, me, at)
     if file.trace.keep_mb and file.trace.level == "record":
         words = 'level = "record" needs all that was written: remove one of the two'
         source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
@@ -225,6 +262,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
+        key=file.key,
         insecure=file.insecure,
         base=base,
     )
@@ -238,50 +276,17 @@ def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
         return ()
     found: list[Member] = []
     for k, entry in enumerate(file.member):
-        own = Member(entry.id, entry.address[0], entry.address[1] or file.net.port)
+        port, (host, bound) = entry.address[1] or file.net.port, entry.bind
+        own = Member(entry.id, entry.address[0], port, host, (bound or port) if host else 0)
         for other in found:
             if own.id and other.id == own.id:
                 source.fault(f"member[{k}].id", f"{own.id}: another member has this id: expected each once")
             if own.address and (other.address, other.port) == (own.address, own.port):
-                words = f"{own.address}:{own.port}: member {other.id} has this address and port: give each its own"
+                place = addresses.written(own.address, own.port)
+                words = f"{place}: member {other.id} has this address and port: give each its own"
                 source.fault(f"member[{k}].address", words)
         found.append(own)
     return tuple(sorted((m for m in found if m.id and m.address), key=lambda m: m.id))
-
-
-def _net(source: Source, net: NetConfig, loopback: bool) -> NetConfig:
-    written = source.data.get("net", {})
-    if not isinstance(written, dict):
-        return net
-    if net.mode == "unicast" and "address" in written:
-        words = 'is a multicast group, which mode = "unicast" does not use: remove one of the two'
-        source.fault("net.address", words)
-    if "interface" in written or loopback:
-        return net
-    if net.mode == "multicast":
-        source.fault("net.interface", "is missing: expected the name or address of the interface multicasts leave by")
-    return msgspec.structs.replace(net, interface="")
-
-
-def _insecure(source: Source, given: bool, members: tuple[Member, ...], net: NetConfig, loopback: bool) -> None:
-    if not given and not source.faulty("insecure"):
-        words = "datagrams are not sealed yet: expected insecure = true, on loopback or in a namespace"
-        source.fault("insecure", words)
-    if not loopback and not interfaces.in_own_namespace():
-        far = [f"member {m.id} at {m.address}" for m in members if not interfaces.is_loopback(m.address)]
-        words = far[0] if far else f"interface {net.interface}"
-        source.fault("insecure", f"{words}: expected 127.0.0.0/8, or a network namespace other than the host's")
-
-
-def _own(source: Source, me: int | None, members: tuple[Member, ...]) -> None:
-    if me is None or not members:
-        return
-    own = [member for member in members if member.id == me]
-    if not own:
-        known = ", ".join(str(member.id) for member in members[:9]) + (", ..." if len(members) > 9 else "")
-        source.fault("", f"member {short(me)} is not listed: expected one of {known}")
-    elif not interfaces.is_local(own[0].address):
-        source.fault("", f"member {me}: {own[0].address} is not an address of this machine")
 
 
 # ----------------------------------------------------------------------------------------------------------- writing
@@ -296,11 +301,10 @@ def _written(config: GroupConfig) -> dict[str, Any]:
     """A configuration as a table of the file's shape; what is not what it should be stays, for `_build` to judge."""
     net, options, members = _table(config.net), _table(config.options), config.members
     if config.rings:
-        net = [_table(ring.net) | {"ring": ring.number, "members": list(ring.addresses)} for ring in config.rings]
+        net = [written_ring(ring) for ring in config.rings]
         members = [written_member(member.id, config.rings) for member in config.members]  # type: ignore[assignment]
     if isinstance(net, dict):
-        unused = {"address": net.get("mode") == "unicast", "interface": not net.get("interface")}
-        net = {key: value for key, value in net.items() if not unused.get(key)}
+        net = written_net(net)
     if isinstance(options, dict):
         options = {key: value for key, value in options.items() if value is not None}
     if isinstance(members, list | tuple):
@@ -313,13 +317,15 @@ def _written(config: GroupConfig) -> dict[str, Any]:
         "packet_bytes": config.packet_bytes,
         "state_dir": config.state_dir,
         "partition": config.partition,
+        "key": config.key,
         "insecure": config.insecure,
         "member": members,
         "options": options,
         "net": net,
         "trace": _table(config.trace),
     }
-    return {key: value for key, value in written.items() if key != "packet_bytes" or value != 0}
+    left_out = {"packet_bytes": 0, "key": ""}
+    return {key: value for key, value in written.items() if key not in left_out or value != left_out[key]}
 
 
 def _table(part: Any) -> Any:
@@ -327,4 +333,5 @@ def _table(part: Any) -> Any:
 
 
 def _entry(member: Member) -> dict[str, Any]:
-    return {"id": member.id, "address": f"{member.address}:{member.port}"}
+    entry = {"id": member.id, "address": addresses.written(member.address, member.port)}
+    return entry | ({"bind": addresses.written(member.bind, member.bind_port)} if member.bind else {})

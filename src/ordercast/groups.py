@@ -21,6 +21,7 @@ Differs:
   D2  Group views go up at every member, in the group or not: all know the picture, and an outsider may want to send.
   D3  The wait ends also when more than `PENDING_FRAMES_MAX` frames wait, as at a view change (D1): a part comes within
       a rotation, or was lost to somebody who forges.
+  D4  In a view that is not primary nobody can say anything: the cells stay apart until one that is.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ from ordercast.contract import (
     dropped,
 )
 from ordercast.limits import (
+    CONFIGURATION_MAX,
     GROUP_NAME_BYTES_MAX,
     GROUPS_MAX,
     GROUPS_PER_MESSAGE_MAX,
-    MEMBERS_MAX,
     PENDING_BYTES_MAX,
     PENDING_FRAMES_MAX,
 )
 from ordercast.types import U32, GroupName, MemberId, Nanoseconds, Submission, View, ViewId, ViewKind
 
-Members = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
+Members = Annotated[tuple[U32, ...], Meta(max_length=CONFIGURATION_MAX)]
 
 
 class GJoin(Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -204,7 +205,8 @@ class Groups(Layer):
         """A merge: my cell's smallest member says what the others of the view cannot know."""
         self.view = view
         self.heard = set()
-        self.missing = set() if self.cell == set(view.members) else set(view.members)
+        silent = view.primary is False  # nothing is sent, or delivered, in such a view
+        self.missing = set() if silent or self.cell == set(view.members) else set(view.members)
         settled = self._settled(not self.missing)
         if not self.missing or self.me != min(self.cell):
             return settled

@@ -6,16 +6,18 @@ do not hang together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
 
-from ordercast import addresses, registry
+from ordercast import addresses, interfaces, places, registry
 from ordercast.limits import CONFIGURATION_MAX, MEMBERS_MAX, RINGS_MAX
 from ordercast.toml_input import Need, Rule, Source, word
 
 PORT = 7400
-MULTICAST_ADDRESS = "239.192.74.0"
+MULTICAST_ADDRESS, MULTICAST_ADDRESS_IPV6 = "239.192.74.0", "ff15::6f63:7400"
 MODES = ("multicast", "unicast")
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
@@ -35,8 +37,15 @@ class RingEntry(NetConfig, frozen=True):
     members: Annotated[list[int], Need("the ids of who is on it, such as [1, 2, 3]")] = []
 
 
+def _address(value: Any) -> tuple[str, int]:
+    host, port = addresses.host_and_port(value)
+    if addresses.is_name(host):
+        raise ValueError("names are looked up in groups on one network only: expected an address")
+    return host, port
+
+
 def _addresses(value: Any) -> tuple[tuple[str, int], ...]:
-    return tuple(map(addresses.host_and_port, value if isinstance(value, list | tuple) and value else [value]))
+    return tuple(map(_address, value if isinstance(value, list | tuple) and value else [value]))
 
 
 class RingMember(Struct, frozen=True):
@@ -52,8 +61,10 @@ class Member(Struct, frozen=True):
     """One member and where its unicast socket is."""
 
     id: int
-    address: str
+    address: str  # or its name
     port: int
+    bind: str = ""  # where its socket is, if that is not where others find it
+    bind_port: int = 0
 
 
 class Ring(Struct, frozen=True):
@@ -77,17 +88,35 @@ class RingsWritten(Protocol):
     def member(self) -> list[RingMember]: ...
 
 
+def net_of(source: Source, path: str, written: Any, net: NetConfig, members: Sequence[Member]) -> NetConfig:
+    """One network with what follows from where its members are; every fault in it."""
+    if not isinstance(written, dict):
+        return net
+    if net.mode == "multicast" and "address" not in written and places.ipv6(members, ""):
+        net = replace(net, address=MULTICAST_ADDRESS_IPV6)
+    if net.mode == "unicast" and "address" in written:
+        words = 'is a multicast group, which mode = "unicast" does not use: remove one of the two'
+        source.fault(f"{path}.address", words)
+    if "interface" not in written and not all(interfaces.is_loopback(member.address) for member in members):
+        if net.mode == "multicast":
+            words = "is missing: expected the name or address of the interface multicasts leave by"
+            source.fault(f"{path}.interface", words)
+        net = replace(net, interface="")
+    places.one_kind(source, members, net.address if net.mode == "multicast" else "", net.interface, path)
+    return net
+
+
 def rings_of(source: Source, file: RingsWritten) -> tuple[tuple[Ring, ...], tuple[Member, ...]]:
-    """The networks of a group that has several, and its members; every fault in them."""
+    """The networks of a group that has several, and each member's place on each of its; every fault in them."""
     if not source.faulty("protocol") and not registry.get(file.protocol).rings:
         source.fault("net", f"several networks, which {file.protocol} does not join: expected one [net], or multiring")
-    if len(file.net) > RINGS_MAX or not file.net:
+    if len(file.net) > RINGS_MAX or (not file.net and not source.faulty("net")):
         source.fault("net", f"{len(file.net)} rings: expected 1 to {RINGS_MAX}")
     if len(file.member) > CONFIGURATION_MAX:
         source.fault("member", f"{len(file.member)} members: expected at most {CONFIGURATION_MAX}")
     ids = [entry.id for entry in file.member]
     for k, id in enumerate(ids):
-        if id in ids[:k]:
+        if id and id in ids[:k]:
             source.fault(f"member[{k}].id", f"{id}: another member has this id: expected each once")
     for k, entry in enumerate(file.net):
         _ring(source, f"net[{k}]", entry, file.net[:k], ids)
@@ -101,17 +130,33 @@ def rings_of(source: Source, file: RingsWritten) -> tuple[tuple[Ring, ...], tupl
             )
     for ring in _apart(file.net):
         source.fault("net", f"ring {ring} shares no member with the others: expected a gateway on it and another")
-    if source.faults:
+    if source.faulty("net", "member"):
         return (), ()
     left = {member.id: list(member.address) for member in file.member}
-    found = []
-    for entry in file.net:
-        at = {id: left[id].pop(0) for id in entry.members}
-        net = NetConfig(entry.mode, entry.address, entry.port, entry.interface)
-        found.append(Ring(entry.ring, net, {id: (host, port or entry.port) for id, (host, port) in sorted(at.items())}))
-    first = {id: ring.addresses[id] for ring in reversed(found) for id in ring.addresses}
-    members = tuple(Member(id, *first[id]) for id in sorted(first))
-    return tuple(sorted(found, key=lambda ring: ring.number)), members
+    found, at = [], []
+    for k, entry in enumerate(file.net):
+        here = [
+            Member(id, host, port or entry.port) for id in sorted(entry.members) for host, port in [left[id].pop(0)]
+        ]
+        net = net_of(
+            source, f"net[{k}]", source.data["net"][k],
+            NetConfig(entry.mode, entry.address, entry.port, entry.interface), here,
+        )  # fmt: skip
+        found.append(Ring(entry.ring, net, {member.id: (member.address, member.port) for member in here}))
+        at += here
+    _places(source, at)
+    return tuple(sorted(found, key=lambda ring: ring.number)), tuple(sorted(at, key=lambda member: member.id))
+
+
+def _places(source: Source, at: list[Member]) -> None:
+    """No two sockets in one place."""
+    taken: dict[tuple[str, int], int] = {}
+    for member in at:
+        place = (member.address, member.port)
+        if place in taken:
+            words = f"{addresses.written(*place)}: given twice, to members {taken[place]} and {member.id}"
+            source.fault("member", f"{words}: expected an address and port for each member on each ring")
+        taken[place] = member.id
 
 
 def _ring(source: Source, path: str, entry: RingEntry, before: list[RingEntry], ids: list[int]) -> None:
@@ -137,6 +182,15 @@ def _apart(nets: list[RingEntry]) -> list[int]:
     return [net.ring for net in todo if net.members]
 
 
+def written_net(net: dict[str, Any]) -> dict[str, Any]:
+    unused = {"address": net.get("mode") == "unicast", "interface": not net.get("interface")}
+    return {key: value for key, value in net.items() if not unused.get(key)}
+
+
+def written_ring(ring: Ring) -> dict[str, Any]:
+    return written_net(asdict(ring.net)) | {"ring": ring.number, "members": list(ring.addresses)}
+
+
 def written_member(id: int, rings: tuple[Ring, ...]) -> dict[str, Any]:
     at = [ring.addresses[id] for ring in rings if id in ring.addresses]
-    return {"id": id, "address": [f"{host}:{port}" for host, port in at]}
+    return {"id": id, "address": [addresses.written(*place) for place in at]}

@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast.contract import Ordered
 from ordercast.errors import WireError
+from ordercast.outbox import Outbox
 from ordercast.protocols.totem.bodies import Done, RingView, State, Supply, Vector, body_of, frame_of
 from ordercast.protocols.totem.feed import Feed
+from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
-from ordercast.protocols.totem.ring import Stamped
-from ordercast.protocols.totem.topology import connected, topology
+from ordercast.protocols.totem.packets import Token
+from ordercast.protocols.totem.ring import Ring, Stamped
+from ordercast.protocols.totem.topology import connected, next_topology, topology
 from ordercast.sim.faults import AnyFault, Crash, Loss, Partition
 from ordercast.sim.scenario import Load, Net, Scenario
 from ordercast.swarm.judge import judge
@@ -126,6 +130,45 @@ def test_everybody_on_a_ring_must_have_said_so() -> None:
     assert connected([one], {1: states[1], 2: states[2]}) == ((), 3)
     states[3] = State(4, (RingView(2, ViewId(300, 3), (3,)),))  # it has gone on since
     assert connected([one], states) == ((), 3)
+
+
+def suppliers(**told: tuple[int, int, int]) -> dict[int, tuple[int, ...]]:
+    """Who sends again; told: member -> known, top, and a digest of what is behind a hole, of the first of two rings."""
+    one, two, old = ring(1, 1, 2, 3), ring(2, 3, 4, 5), ViewId(7, 1)
+    states = {}
+    for member in range(1, 6):
+        known, top, extra = told.get(f"m{member}", (10, 10, 0))
+        on = (one,) * (member <= 3) + (two,) * (member >= 3)
+        states[member] = State(member, on, old, (known, 10), (top, 10), (extra, 0), (5, 5))
+    plan = next_topology((one, two), states, {old: topology([one, two])})
+    return dict(plan.of(1).supply)
+
+
+def test_frames_are_sent_again_by_the_nearest_of_those_who_hold_most() -> None:
+    assert suppliers() == {}, "all hold the same"
+    assert suppliers(m5=(8, 8, 0)) == {1: (0,)}
+    assert suppliers(m1=(8, 8, 0), m2=(9, 9, 0)) == {3: (0,)}, "nobody sends what another has as well, and more"
+    assert suppliers(m4=(12, 12, 0), m5=(8, 8, 0)) == {1: (0,), 4: (0,)}, "who is nearer may have what went no further"
+    assert suppliers(m2=(8, 12, 5)) == {1: (0,), 2: (0,)}, "what is behind a hole nobody else may have"
+    assert suppliers(m1=(8, 12, 5), m2=(8, 12, 7)) == {1: (0,), 2: (0,), 3: (0,)}
+
+
+def test_where_a_member_stands_now_takes_the_place_of_what_it_said_for_another_plan() -> None:
+    feed = Feed(0)
+    feed.words.extend([frame(1, 1), frame(2, 1), frame(1, 2)])
+    feed.tell(frame(1, 3))
+    assert list(feed.words) == [frame(2, 1)] and feed.states == {1: frame(1, 3)}
+
+
+def test_what_joins_rings_leaves_a_ring_whose_window_others_fill() -> None:
+    here = Ring(ViewId(8, 1), 1, (1, 2), Limits(2, 2, fair=False))
+    box = Outbox(1, 1, 8)
+    box.put([bytes(4)] * 3, Service.AGREED)
+    full = Token(ViewId(8, 1), 1, 0, 0, 0, fcc=2)
+    here.urgent = lambda: 0
+    assert here.visit(full, box).new == []
+    here.urgent = lambda: 3
+    assert len(here.visit(replace(full, token_seq=2), box).new) == 1
 
 
 # ------------------------------------------------------------------------------------------------------- what cannot be

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ordercast import config
+from ordercast import config, keyfiles
 from ordercast.errors import ConfigError, UsageError
 from ordercast.lab.launcher import RunPlan, check, make_config
 from ordercast.live.build import ring_addresses
@@ -91,6 +91,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 
 def test_a_run_on_rings(tmp_path: Path) -> None:
     plan = check(RunPlan(protocol="multiring", members=5, rings=((1, 2, 3), (3, 4, 5))))
+    keyfiles.write(tmp_path / "group.key")
     made = config.make(make_config(plan, tmp_path))
     assert [tuple(ring.addresses) for ring in made.rings] == [(1, 2, 3), (3, 4, 5)]
     assert len({ring.net.address for ring in made.rings}) == 2

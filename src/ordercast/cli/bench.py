@@ -57,6 +57,7 @@ def _lines(figures: dict[str, Any]) -> str:
 @mode_option
 @option_option
 @click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
+@click.option("--insecure", is_flag=True, help="Without sealing, to see what it costs.")
 @json_option
 def command(
     protocol: str,
@@ -70,13 +71,15 @@ def command(
     mode: str,
     options: tuple[str, ...],
     mtu: int | None,
+    insecure: bool,
     as_json: bool,
 ) -> int:
     """Measure throughput, cost and latency of a protocol on this machine.
 
     Starts real processes; each reads the first eight bytes of every message it is delivered.  The figures: ordered
     messages per second at the slowest member after a warm-up, processor time of all members per message, and the
-    one-way latency at the slowest member.  Exit code 1 if the members disagree on the order.
+    one-way latency at the slowest member.  Exit code 1 if the members disagree on the order (of fifo and causal: on the
+    order of any one sender's messages).
     """
     from ordercast import config as configuration
     from ordercast.errors import UsageError
@@ -86,6 +89,8 @@ def command(
     if config is not None:
         if mtu is not None:
             raise UsageError("--mtu and --config: expected at most one of them")
+        if insecure:
+            raise UsageError("--insecure and --config: expected at most one of them")
         given = configuration.load(config)
         protocol, members, mode = given.protocol, len(given.members), given.net.mode
     plan = BenchPlan(
@@ -99,6 +104,7 @@ def command(
         mode=mode,
         mtu=mtu or 0,
         options=protocol_options(options, protocol),
+        insecure=insecure,
     )
     with progress(f"{protocol}: {members} members, {seconds:g} s"):
         figures = bench(plan, given)

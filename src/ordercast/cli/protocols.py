@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from msgspec import Struct, structs
 
 from ordercast import registry
 from ordercast.cli.common import emit, json_option
+from ordercast.toml_input import expected
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -23,8 +25,20 @@ def describe(name: str) -> dict[str, Any]:
         "exact": info.exact,
         "survives": sorted(info.survives),
         "promises": {service: list(ids) for service, ids in info.promises.items()},
-        "options": list(info.options.__struct_fields__),
+        "partitions": list(info.partitions),
+        "options": _options(info.options),
     }
+
+
+def _options(options: type[Struct]) -> list[dict[str, Any]]:
+    """Each with its default and what may be given for it."""
+    default = options()
+    out = []
+    for field in structs.fields(options):
+        note = registry.draw_of(field.type)
+        legal = note.legal if note is not None and note.legal else expected(field.type)
+        out.append({"name": field.name, "default": getattr(default, field.name), "legal": legal})
+    return out
 
 
 def _lines(protocols: list[dict[str, Any]]) -> str:
@@ -36,8 +50,10 @@ def _lines(protocols: list[dict[str, Any]]) -> str:
         lines.append(f"    paper: {each['paper']}")
         for service, ids in each["promises"].items():
             lines.append(f"    {service} promises: {' '.join(ids)}")
-        if each["options"]:
-            lines.append(f"    options: {', '.join(each['options'])}")
+        lines.append(f"    partition policies: {', '.join(each['partitions'])}")
+        for option in each["options"]:
+            default = str(option["default"]).lower() if isinstance(option["default"], bool) else option["default"]
+            lines.append(f"    option {option['name']}={default}: {option['legal']}")
     return "\n".join(lines)
 
 

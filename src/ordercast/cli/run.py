@@ -30,6 +30,7 @@ from ordercast.cli.common import (
     size_option,
 )
 from ordercast.limits import MEMBERS_MAX
+from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import short
 
 if TYPE_CHECKING:
@@ -94,6 +95,13 @@ class RingMembers(click.ParamType):
     help="Who is on a ring, such as 1,2,3; once for each. Who is named twice is a gateway.",
 )
 @mode_option
+@click.option(
+    "--partition",
+    type=Choice(*POLICIES),
+    default=ALL_CONTINUE,
+    show_default=True,
+    help="What the parts of a split group may do: all go on, or only the one with a majority.",
+)
 @option_option
 @click.option(
     "--trace",
@@ -126,6 +134,7 @@ def command(
     resume: tuple[tuple[int, float], ...],
     rings: tuple[tuple[int, ...], ...],
     mode: str,
+    partition: str,
     options: tuple[str, ...],
     trace: str,
     out: Path | None,
@@ -159,6 +168,7 @@ def command(
             mode=mode,
             level=trace,
             rings=rings,
+            partition=partition,
             options=protocol_options(options, protocol),
         )
     )
@@ -179,6 +189,7 @@ def command(
         "delivered": result.delivered,
         "seconds": round(result.seconds, 3),
         "service": result.service,
+        "partition": partition,
         "directory": str(directory),
         "faults": result.faults,
         "views": result.views,
@@ -232,7 +243,8 @@ def _table(obj: dict[str, Any]) -> str:
     for view in obj["views"]:
         if view["kind"] == "regular" and view["id"] not in seen:
             seen.add(view["id"])
-            lines.append(f"  view {view['id']} of {view['members']} at {view['at_ms']} ms: {view['cause']}")
+            minor = ", not primary" if view.get("primary") is False else ""
+            lines.append(f"  view {view['id']} of {view['members']}{minor} at {view['at_ms']} ms: {view['cause']}")
     if obj["verify"] == "none":
         lines.append("  not verified (--verify none)")
     else:

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from ordercast import config as configuration
-from ordercast import registry
+from ordercast import keyfiles, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.errors import RunError, UsageError
-from ordercast.lab.bench import free_ports
+from ordercast.lab.bench import KEY, free_ports
 from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.lab.rings import Rings, check_rings, loopback_rings
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
@@ -31,7 +31,7 @@ from ordercast.registry import ProtocolInfo
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Kind, Level
-from ordercast.types import MemberId, Service
+from ordercast.types import ALL_CONTINUE, MemberId, Service
 from ordercast.workload.sources import shares
 
 START_SECONDS = 30.0  # for the members to start and be in one view
@@ -66,6 +66,7 @@ class RunPlan(msgspec.Struct, kw_only=True):
     options: dict[str, Any] = {}
     timeout_ms: int = 0
     rings: Rings = ()  # none: one network
+    partition: str = ALL_CONTINUE
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -92,6 +93,8 @@ def check(plan: RunPlan) -> RunPlan:
     if service not in words:
         raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
     check_rings(plan.rings, plan.members, info)
+    if wrong := info.without(plan.partition):
+        raise UsageError(f"--partition {wrong}")
     _check_faults(plan, info)
     return msgspec.structs.replace(plan, senders=senders, service=service)
 
@@ -128,10 +131,8 @@ def make_config(plan: RunPlan, base: Path) -> GroupConfig:
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
         rings=loopback_rings(plan.rings, plan.mode, port, iter(ports[plan.members :])),
-        trace=TraceConfig(plan.level),
-        insecure=True,
-        base=base,
-    )
+        trace=TraceConfig(plan.level), partition=plan.partition, key=KEY, base=base,
+    )  # fmt: skip
 
 
 class Seat:
@@ -142,14 +143,14 @@ class Seat:
         self.child: Child | None = None
         self.incarnation = 0
         self.lives = self.born_ns = 0
-        self.ready = self.crashed = False
+        self.ready = self.crashed = self.halted = False  # halted: its view is not primary
         self.view: list[int] | None = None
         self.sent_before = 0  # by earlier lives
         self.sent = self.own = self.delivered = 0
 
     def born(self, child: Child) -> None:
         self.sent_before += self.sent
-        self.child, self.ready, self.view = child, False, None
+        self.child, self.ready, self.halted, self.view = child, False, False, None
         self.born_ns = _clock()
         self.sent = self.own = self.delivered = 0
         self.lives += 1
@@ -186,6 +187,7 @@ class Launcher:
         self.ending = False
 
     async def run(self) -> Result:
+        keyfiles.write(self.directory / KEY)
         (self.directory / "group.toml").write_text(configuration.dump(self.config))
         header = build.trace_header(self.config, self.config.group, self.service, self.workload)
         life = time.time_ns()
@@ -204,13 +206,12 @@ class Launcher:
         finally:
             self.log.close()
         steady = [seat.delivered for seat in self.seats.values() if seat.lives == 1 and seat.ready and not seat.crashed]
+        told = sum(seat.sent_before + seat.sent for seat in self.seats.values())
         return Result(
             run=self.config.group,
             directory=self.directory,
             service=self.plan.service,
-            sent=max(
-                [sum(seat.sent_before + seat.sent for seat in self.seats.values()), *steady]
-            ),  # the dead tell late
+            sent=max([told, *steady]),  # the dead tell late
             delivered=min(steady, default=0),
             seconds=(self.last_ns - self.begun_ns) / 1e9,
             views=self.views,
@@ -247,7 +248,7 @@ class Launcher:
                 child.tell(go=True)
         elif kind == "view":
             if words["kind"] == "regular":
-                seat.view = words["members"]
+                seat.view, seat.halted = words["members"], words.get("primary") is False
             self.views.append({"at_ms": (now - self.begun_ns) // 1_000_000 if self.begun_ns else 0,
                                "member": seat.member, **words})  # fmt: skip
         elif kind == "progress":
@@ -345,11 +346,11 @@ class Launcher:
         self.happened.append(f"member {seat.member} was {'stopped' if stops else 'let go on'} at {fault.at:g} s")
 
     def _settled(self) -> bool:
-        """All who live have sent their share, and L3's time has passed since the last delivery anywhere."""
+        """All who live and may have sent their share, and L3's time has passed since the last delivery anywhere."""
         living = [seat for seat in self.seats.values() if seat.alive]
         if not living:
             raise RunError("run: no member is left")
-        if not all(seat.done for seat in living) or not self._together():
+        if not all(seat.done or seat.halted for seat in living) or not self._together():
             return False
         quiet_ns = self._quiet_ns()
         if not self.happened and any(seat.delivered < self.plan.messages for seat in living):

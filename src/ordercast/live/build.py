@@ -11,14 +11,16 @@ from typing import Any
 
 import msgspec
 
+from ordercast import addresses, places, registry
 from ordercast import config as configuration
-from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
+from ordercast.live.names import Names
 from ordercast.live.node import Node
+from ordercast.live.sealing import Sealing
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
@@ -35,13 +37,17 @@ CROWD = 8  # members on one machine that still find each other within a few tens
 
 
 def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
-    net = config.net
+    net, own = config.net, config.member(me)
+    known = {m.id: (m.address, m.port) for m in config.members if not addresses.is_name(m.address)}
+    here, everywhere = ("::1", places.ANY_IPV6) if config.ipv6 else ("127.0.0.1", places.ANY)
+    named = me not in known
     return NetAddresses(
         me=me,
-        addresses={member.id: (member.address, member.port) for member in config.members},
+        addresses={me: (here, own.port)} | known if named else known,
         group=(net.address, net.port) if net.mode == "multicast" else None,
         interface=net.interface,
         hears_self=info.hears_self,
+        bind=(own.bind, own.bind_port) if own.bind else (everywhere, own.port) if named else None,
     )
 
 
@@ -56,10 +62,27 @@ def ring_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> dic
             group=(ring.net.address, ring.net.port) if ring.net.mode == "multicast" else None,
             interface=ring.net.interface,
             hears_self=info.hears_self,
+            number=ring.number - 1,
         )
         for ring in config.rings
         if me in ring.addresses
     }
+
+
+def named(config: GroupConfig, me: MemberId) -> Names | None:
+    """The others that are known by name."""
+    names = {m.id: (m.address, m.port) for m in config.members if m.id != me and addresses.is_name(m.address)}
+    return Names(names, config.ipv6) if names else None
+
+
+def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: ProtocolInfo) -> Sealing | None:
+    """With the configuration's key; members with an address that is their own may speak from there only."""
+    if config.key_path is None:
+        return None
+    known = [(m.id, m.address) for m in config.members if not m.bind and not addresses.is_name(m.address)]
+    known += [(id, host) for ring in config.rings for id, (host, _) in ring.addresses.items()]
+    hosts = {id: frozenset(host for each, host in known if each == id) for id, _ in known}
+    return Sealing(config.key_path, identity, storage, info.hears_self, hosts)
 
 
 def frame_limit(config: GroupConfig) -> int:
@@ -85,7 +108,8 @@ def trace_header(config: GroupConfig, run: str, service: Service, workload: dict
         protocol=config.protocol,
         service=service.word,
         members=config.ids,
-        promises=info.promises.get(service.word, ()),
+        promises=info.promised(service.word, config.partition),
+        partition=config.partition,
         level=config.trace.level,
         live=True,
         timeout_ns=config.timeout_ns,
@@ -128,16 +152,19 @@ def make_node(
         generator = random.Random(secrets.randbits(64))
         setup = Setup(identity, config.timeout_ns, config.options, size, generator, tuple(plans))
         setup.on_nets = {ring.number - 1: tuple(ring.addresses) for ring in config.rings if me in ring.addresses}
+        setup.partition = config.partition
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
-        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
+        seals = sealing(config, identity, storage, info)
+        secret = secrets.token_bytes(32) if seals is not None else b""
+        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)
         return Node(
             info, stack, identity, plans, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
-            agreement=agreement,
+            agreement=agreement, sealing=seals, names=named(config, me),
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Absent, Accepted, Delivered, Event, GroupView, Left, PassedBy, Refuse, Room, ViewChange
+from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, PassedBy, Refuse, Room, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
@@ -34,7 +34,7 @@ from ordercast.live.room import UNREAD_BYTES_MAX, UNREAD_FRAMES_MAX
 from ordercast.live.wait import Turn
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView | Absent
+GroupEvent = Message | View | GroupView
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -82,9 +82,7 @@ class Group:
     def start(self) -> None:
         """Open the sockets and begin to speak."""
         if self._node is not None or self._end is not None:
-            raise UsageError(
-                f"member {self.me} has already joined {self.config.group}: make a new group object instead"
-            )
+            raise UsageError(f"member {self.me} has already joined {self.config.group}: make a new group object")
         loop = asyncio.get_running_loop()
         self._thread, self._forks = threading.get_ident(), _forks[0]
         self._gone = loop.create_future()
@@ -100,10 +98,9 @@ class Group:
 
     async def in_view(self) -> None:
         """Wait for the first view of enough members; a protocol without views needs none."""
-        assert self._node is not None
         try:
-            if self._node.info.views:
-                await self._entry.wait(self._node)
+            if self.node.info.views:
+                await self._entry.wait(self.node)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
@@ -303,9 +300,6 @@ class Group:
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
                 self._awaited.group_view(event)  # type: ignore[arg-type]
-            elif kind is Absent:
-                queue.append(event)  # type: ignore[arg-type]
-                self._entry.log_absent(event)  # type: ignore[arg-type]
             elif kind is PassedBy:
                 first: int = event.counter  # type: ignore[attr-defined]
                 self._awaited.passed_by(first, first + event.count - 1)  # type: ignore[attr-defined]
@@ -388,11 +382,16 @@ class Group:
         """This life of the member; larger at each start."""
         return self._node.identity.incarnation if self._node is not None else 0
 
+    @property
+    def node(self) -> Node:
+        """What drives this member, once it has started."""
+        assert self._node is not None
+        return self._node
+
     def status(self) -> dict[str, Any]:
         """What this member does, and in plain words what it waits for."""
         self._check_here("status")
-        assert self._node is not None
-        status = self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
-        if self._node.info.views and not self._entry.done:
+        status = self.node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
+        if self.node.info.views and not self._entry.done:
             status["waits"].insert(0, f"join: a view of at least {self._entry.at_least} members")
         return status

@@ -66,6 +66,8 @@ class World:
         if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
             raise UsageError(f"service: {scenario.protocol} provides {known}, not {service.word}")
+        if wrong := info.without(scenario.partition):
+            raise UsageError(f"partition: {wrong}")
         level = level if isinstance(level, Level) else level_of(level)
         sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
         cost = cost or linear_cost(scenario.hosts)
@@ -91,7 +93,8 @@ class World:
             protocol=scenario.protocol,
             service=service.word,
             members=scenario.ids,
-            promises=tuple(self.info.promises.get(service.word, ())),
+            promises=self.info.promised(service.word, scenario.partition),
+            partition=scenario.partition,
             level=level.name.lower(),
             seed=scenario.seed,
             timeout_ns=scenario.timeout_ns,

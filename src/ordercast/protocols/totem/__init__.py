@@ -8,6 +8,7 @@ from ordercast.contract import Setup
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import PACKETS as MEMBERSHIP_PACKETS
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.lamport import Lamport
@@ -17,7 +18,7 @@ from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import PACKETS
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Node, Stack, chain
-from ordercast.types import Service
+from ordercast.types import ALL_CONTINUE, POLICIES, Service
 
 
 def totem(setup: Setup) -> Stack:
@@ -64,6 +65,7 @@ PROTOCOLS = {
             }
         ),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=TotemOptions,
         measures=("rotation", "t_loss", "install"),
@@ -71,6 +73,7 @@ PROTOCOLS = {
             *("retransmit", "request", "duplicate", "hold", "linger", "hold cancel", "stuck", "gather", "recovery"),
             *("recovery again", "install", "group state", "group state again"),
             *MEMBERSHIP_PROBES,
+            *PRIMARY_PROBES,
         ),
     )
 }
@@ -83,10 +86,11 @@ PROTOCOLS["multiring"] = replace(
     summary="Several token rings joined by gateways, one order over all of them; agreed and safe, any shape of rings.",
     factory=joined_rings,
     survives=PROTOCOLS["totem"].survives - {"permanent"},
+    partitions=(ALL_CONTINUE,),
     rings=True,
     promises={"agreed": _SEVERAL, "safe": (*_SEVERAL, "S20")},
     probes=(
-        *PROTOCOLS["totem"].probes,
+        *(probe for probe in PROTOCOLS["totem"].probes if probe not in PRIMARY_PROBES),
         *("forward", "filtered", "duplicate on a cycle", "reroute", "sent again", "ring removed", "ring joined"),
         *("vector message", "topology"),
     ),

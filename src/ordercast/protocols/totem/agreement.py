@@ -112,7 +112,7 @@ class Agreement:
         """Whether all that others send again for my old topology is here."""
         assert self.plan is not None
         key = self.plan.key
-        for member in old.suppliers:
+        for member in old.supply:
             sent = self.supplies.get(member)
             if member != self.me and (sent is None or sent.key != key or not sent.whole):
                 return False
@@ -123,7 +123,8 @@ class Agreement:
         assert self.plan is not None
         key, items = self.plan.key, []
         known = self.words[self.me].state.known
-        for source, kept in enumerate(merge.kept):
+        for source in old.supply[self.me]:
+            kept = merge.kept[source]
             low, high, extra = old.low[source], known[source], self.extra[source]
             items += [(source, event) for at, event in sorted(kept.items()) if low < at <= high or at in extra]
         total = len(items)
@@ -148,12 +149,12 @@ class Agreement:
         """Frames behind holes that all who come along hold: what the suppliers of this plan have."""
         assert self.plan is not None
         out: set[tuple[int, int]] = set()
-        for member in old.suppliers:
+        for member in old.supply:
             if member != self.me:
                 out |= {(item.source, item.at) for item in self.supplies[member].items.values()}
-        if not old.suppliers or self.me in old.suppliers:  # no suppliers: all have the same
-            out |= {(source, stamp) for source, extra in enumerate(self.extra) for stamp in extra}
-        return out
+        others = {source for member, sources in old.supply.items() if member != self.me for source in sources}
+        mine = set(old.supply.get(self.me, ())).union(set(range(len(self.extra))) - others)  # or all have the same
+        return out | {(source, stamp) for source in mine for stamp in self.extra[source]}
 
     def ready(self) -> bool:
         """Whether all have said Done to the plan."""

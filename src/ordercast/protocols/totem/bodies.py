@@ -32,8 +32,8 @@ class RingView(Struct, frozen=True, order=True, array_like=True, gc=False):
 class State(Struct, frozen=True, array_like=True, gc=False, tag=1):
     """Where its author stands: its rings now, and what it holds of the topology it was in.
 
-    Per source of that topology: `known`, everything up to it is here; `top`, the last that is; `extra`, how many are
-    behind a hole; `stable`, everything up to it is held on every ring.
+    Per source of that topology: `known`, everything up to it is here; `top`, the last that is; `extra`, a digest of
+    those behind a hole, 0 for none; `stable`, everything up to it is held on every ring.
     """
 
     stamp: U63  # of its author's clock: the newest counts

@@ -55,6 +55,12 @@ class Feed:
         """To the ring that takes."""
         self._wake, self._go = wake, go
 
+    def tell(self, state: Frame) -> None:
+        """Where a member stands now; what it said before for another plan is of no use to anybody."""
+        self.states[state.sender] = state
+        if any(word.sender == state.sender for word in self.words):
+            self.words = deque(word for word in self.words if word.sender != state.sender)
+
     def close(self) -> None:
         """The topology ends: what it would still have carried is exchanged otherwise."""
         self.open = False
@@ -143,8 +149,14 @@ class Feed:
     def timer(self, now: Nanoseconds) -> list[Action]:
         return []
 
-    def enter(self, view: ViewId) -> list[Action]:
+    def enter(self, view: ViewId, primary: bool | None = None) -> list[Action]:
         return []
+
+    def held(self) -> int:
+        return self.waiting()
+
+    def waits(self) -> str:
+        return ""
 
     def unsent(self) -> tuple[int, int] | None:
         return None

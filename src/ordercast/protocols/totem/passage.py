@@ -7,6 +7,7 @@ What is agreed upon, and why an old topology ends for all who come along with th
 from __future__ import annotations
 
 from collections.abc import Callable
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -60,7 +61,8 @@ class Passage:
             out += self._stop(now)
         if type(body) is State and self.here.phase is Phase.SPOKEN:
             went_on = body.view in self.agreement.promised  # for it my word is spent
-            if self._take_supplies() or went_on:  # what I hold beyond my word must not be forgotten
+            kept = bool(self.agreement.promised) and self._take_supplies()  # somebody may have gone on with these
+            if kept or went_on:
                 self.here.phase = Phase.STOPPED
         return [*out, *self.speak_if_ready(now), *self._agree(now), *self._ordering.open(now), *self.here.ask_all()]
 
@@ -75,7 +77,7 @@ class Passage:
         for other, feed in enumerate(self.here.feeds):
             if other != child:
                 if type(body) is State:
-                    feed.states[frame.sender] = frame
+                    feed.tell(frame)
                 else:
                     feed.words.append(frame)
 
@@ -148,7 +150,7 @@ class Passage:
         if merge is not None:
             agreement.extra = tuple(map(frozenset, merge.extra))
             top = tuple(max(known, *extra, 0) for known, extra in zip(merge.known, merge.extra, strict=True))
-            extra = tuple(map(len, merge.extra))
+            extra = tuple(crc32(repr(sorted(each)).encode()) | 1 if each else 0 for each in merge.extra)
             state = replace(
                 state, view=self.here.view, known=tuple(merge.known), top=top, extra=extra, stable=tuple(merge.stable)
             )
@@ -157,7 +159,7 @@ class Passage:
         agreement.plan, agreement.said, agreement.sent = None, b"", b""
         agreement.promised.clear()
         for feed in self.here.feeds:
-            feed.states[self.here.me] = frame
+            feed.tell(frame)
         return [*out, *self._agree(now), *self.here.ask_all()]
 
     def _agree(self, now: Nanoseconds) -> list[Action]:
@@ -176,7 +178,7 @@ class Passage:
         assert plan is not None
         old = plan.of(self.here.me)
         out: list[Action] = []
-        if self.here.me in old.suppliers and agreement.sent != plan.key and self.here.merge is not None:
+        if self.here.me in old.supply and agreement.sent != plan.key and self.here.merge is not None:
             agreement.sent = plan.key
             supplies = agreement.supply(old, self.here.merge, self.here.clock.send())
             out.append(Note("sent again", {"frames": supplies[0].total}))

@@ -104,6 +104,7 @@ class Ring:
         self.ahead = 0  # frames numbered early on the token in hand
         self.again: set[int] = set()  # sent again at the last visit
         self.room: int | None = None  # free delivery space; None: no limit
+        self.primary: bool | None = None  # whether the view is, where a policy says
         self.asked: set[int] = set()  # holes I have asked for
         self.repeated: Counter[MemberId] = Counter()  # those that came then, by who had sent them first
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
@@ -188,6 +189,8 @@ class Ring:
         my_backlog = source.waiting() + self.ahead
         window = limits.window_size
         allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
+        if allowed == 0 and self.urgent is not None and exchange is None and self.urgent():
+            allowed = 1  # what joins rings starves beside nobody
         in_vain = self._in_vain(token.rtr)
         resent, rest = self._resend(token.rtr, 0 if in_vain else allowed)
         if token.room is not None and exchange is None and token.room < window:

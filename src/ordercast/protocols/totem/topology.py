@@ -112,7 +112,7 @@ class Old(Struct, frozen=True):
     upto: tuple[int, ...] = ()  # and up to here of each, once the suppliers have sent what they have
     stable: tuple[int, ...] = ()
     low: tuple[int, ...] = ()  # of each source, what all of them have already
-    suppliers: tuple[MemberId, ...] = ()
+    supply: Mapping[MemberId, tuple[int, ...]] = {}  # who sends again what it has, and of which sources
 
 
 class NextTopology(Struct, frozen=True):
@@ -158,15 +158,28 @@ def _old(view: ViewId, members: tuple[MemberId, ...], states: Mapping[MemberId, 
     known = [max(state.known[s] for state in told) for s in range(size)]
     stable = tuple(max(state.stable[s] for state in told) for s in range(size))
     low = tuple(min(state.known[s] for state in told) for s in range(size))
-    suppliers: set[MemberId] = set()
+    supply: dict[MemberId, tuple[int, ...]] = {}
     for s in range(size):
-        holdings: dict[tuple[int, int, int], list[MemberId]] = {}
-        for member, state in zip(members, told, strict=True):
-            holdings.setdefault((state.known[s], state.top[s], state.extra[s]), []).append(member)
-        if len(holdings) > 1:
-            useful = [who for (upto, top, _), who in holdings.items() if max(upto, top) > low[s]]
-            suppliers |= {min(who, key=lambda m: (_depth(was, s, m), m)) for who in useful}
-    return Old(view, members, min(known), tuple(known), stable, low, tuple(sorted(suppliers)))
+        for member in _suppliers(s, {m: states[m] for m in members}, low[s], was):
+            supply[member] = (*supply.get(member, ()), s)
+    return Old(view, members, min(known), tuple(known), stable, low, dict(sorted(supply.items())))
+
+
+def _suppliers(source: int, told: Mapping[MemberId, State], low: int, was: Topology | None) -> Iterable[MemberId]:
+    """Who sends again its frames of a source: of those who hold the same, the nearest to it; nobody where all do, and
+    not who holds no more, without holes, than one that is as near."""
+    holdings: dict[tuple[int, int, int], tuple[int, MemberId]] = {}
+    for member, state in sorted(told.items()):
+        held = (state.known[source], state.top[source], state.extra[source])
+        place = (_depth(was, source, member), member)
+        holdings[held] = min(holdings.get(held, place), place)
+    for held, (depth, member) in holdings.items():
+        more = any(
+            other != held and other[0] >= held[0] and at <= depth and not held[2]
+            for other, (at, _) in holdings.items()
+        )  # fmt: skip
+        if len(holdings) > 1 and max(held[:2]) > low and not more:
+            yield member
 
 
 def _depth(was: Topology | None, source: int, member: MemberId) -> int:

@@ -68,6 +68,7 @@ class Delivered(Event, frozen=True, gc=False):
     seq: int = 0
     certainty: str | None = None
     ring: int = 0
+    stamp: int = 0  # several rings: its timestamp
 
 
 class PassedBy(Event, frozen=True, gc=False):
@@ -121,6 +122,7 @@ class Ordered(Event, frozen=True, gc=False):
     certainty: str | None = None
     ring: int = 0
     stamp: int = 0  # several rings: its timestamp
+    source: int = 0  # and which of them it comes from; 0: of the layer that joins them
 
 
 class Control(Event, frozen=True, gc=False):
@@ -173,9 +175,14 @@ class SafeUpTo(Event, frozen=True, gc=False):
 
 
 class Progress(Event, frozen=True, gc=False):
-    """Nothing stamped `timestamp` or earlier comes from this ring any more; for a layer that stands on several."""
+    """Nothing stamped `timestamp` or earlier comes from this ring any more; for a layer that stands on several.
+
+    seq: the ring's highest number then.  full: some reader on it has no room left.
+    """
 
     timestamp: int
+    seq: int = 0
+    full: bool = False
 
 
 class Window(Event, frozen=True, gc=False):
@@ -193,6 +200,18 @@ class Submit(Event, frozen=True, gc=False):
     submission: Submission
     control: bool = False  # of the groups layer: no counters, nobody is told of its acceptance
     ahead: bool = False  # before everything that waits, and never refused
+
+
+class Wake(Event, frozen=True, gc=False):
+    """There is something to take for the ring below; for a layer that stands on several."""
+
+
+class Audience(Event, frozen=True, gc=False):
+    """Who is in a process group now, at this place of the order; no group named: whether all groups are known here."""
+
+    group: str = ""
+    members: tuple[MemberId, ...] = ()
+    settled: bool = False
 
 
 class Multicast(Event, frozen=True, gc=False):
@@ -321,6 +340,7 @@ class Setup(Struct):
     frame_bytes: int  # the largest `data` + `lengths` of one frame, so that its packet fits a datagram
     random: random.Random  # seeded by the driver; the only randomness of a core
     nets: tuple[NetId, ...] = (0,)
+    on_nets: dict[NetId, tuple[MemberId, ...]] = {}  # who is configured on a net of mine; one not named: everybody
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
 

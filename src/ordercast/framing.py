@@ -92,7 +92,7 @@ class Framing(Layer):
                 return [dropped("fragment")] * bad
             if event.frame.control:  # type: ignore[attr-defined]
                 return [Up(Control(batch))]
-            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
+            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring, event.stamp))]  # type: ignore[attr-defined]
         if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
             self.inbox.reset()
         return [Up(event)]

@@ -32,8 +32,8 @@ def ipv6(members: Sequence[Place], multicast: str) -> bool:
     return any(addresses.is_ipv6(host) for host in [*hosts, multicast])
 
 
-def one_kind(source: Source, members: Sequence[Place], multicast: str, interface: str) -> None:
-    """IPv4 and IPv6 addresses do not hear each other."""
+def one_kind(source: Source, members: Sequence[Place], multicast: str, interface: str, path: str = "net") -> None:
+    """IPv4 and IPv6 addresses do not hear each other; `path`: of the network."""
     if not ipv6(members, multicast):
         return
     for member in members:
@@ -45,10 +45,10 @@ def one_kind(source: Source, members: Sequence[Place], multicast: str, interface
                 source.fault("member", words)
                 return
     if multicast and not addresses.is_ipv6(multicast):
-        source.fault("net.address", f"{multicast}: the members are on IPv6: expected an address of ff15::/16")
+        source.fault(f"{path}.address", f"{multicast}: the members are on IPv6: expected an address of ff15::/16")
     elif multicast and interfaces.is_loopback(interface):
         source.fault(
-            "net.mode", 'multicast: loopback has none of IPv6: expected mode = "unicast", or another interface'
+            f"{path}.mode", 'multicast: loopback has none of IPv6: expected mode = "unicast", or another interface'
         )
 
 
@@ -79,6 +79,6 @@ def own(source: Source, me: int | None, members: Sequence[Place]) -> None:
         known = ", ".join(str(member.id) for member in members[:9]) + (", ..." if len(members) > 9 else "")
         source.fault("", f"member {short(me)} is not listed: expected one of {known}")
         return
-    host = found[0].bind or found[0].address
-    if not addresses.is_name(host) and not interfaces.is_local(host):
-        source.fault("", f"member {me}: {host} is not an address of this machine")
+    for host in [member.bind or member.address for member in found]:
+        if not addresses.is_name(host) and not interfaces.is_local(host):
+            source.fault("", f"member {me}: {host} is not an address of this machine")

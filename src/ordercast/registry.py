@@ -71,6 +71,7 @@ class ProtocolInfo(Struct, frozen=True):
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
     hears_self: bool = False  # wants its own datagrams back from the network
+    rings: bool = False  # stands on several nets at once: the swarm draws them, a configuration may name them
     partitions: tuple[str, ...] = (ALL_CONTINUE,)  # what the parts of a split group may do: policies that it has
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
@@ -100,6 +101,7 @@ _MODULES: dict[str, str] = {
     "allack": "ordercast.protocols.toto",
     "causal": "ordercast.protocols.causal",
     "fifo": "ordercast.protocols.causal",
+    "multiring": "ordercast.protocols.totem",
     "token_site": "ordercast.protocols.hybrid",
     "tomp": "ordercast.protocols.tomp",
     "totem": "ordercast.protocols.totem",

@@ -1,5 +1,4 @@
 """`ordercast run`: real processes on this machine, a workload, faults at chosen times, one directory of traces.
-
 The launcher starts members with the command and file that users write on several machines, tells them when to begin,
 kills and restarts as asked, waits until all that live have delivered everything, and ends them.  It keeps a trace of
 its own, as member 0: starts, crashes, and from when on nothing more was disturbed.
@@ -24,6 +23,7 @@ from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.errors import RunError, UsageError
 from ordercast.lab.bench import KEY, free_ports
 from ordercast.lab.fleet import Child, Fleet, died, fleet
+from ordercast.lab.rings import Rings, check_rings, loopback_rings
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import build
 from ordercast.live.member import Work
@@ -65,6 +65,7 @@ class RunPlan(msgspec.Struct, kw_only=True):
     level: str = "deliver"
     options: dict[str, Any] = {}
     timeout_ms: int = 0
+    rings: Rings = ()  # none: one network
     partition: str = ALL_CONTINUE
 
 
@@ -91,6 +92,7 @@ def check(plan: RunPlan) -> RunPlan:
     words = [s.word for s in info.provides]
     if service not in words:
         raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
+    check_rings(plan.rings, plan.members, info)
     if wrong := info.without(plan.partition):
         raise UsageError(f"--partition {wrong}")
     _check_faults(plan, info)
@@ -118,16 +120,17 @@ def _check_faults(plan: RunPlan, info: ProtocolInfo) -> None:
 
 
 def make_config(plan: RunPlan, base: Path) -> GroupConfig:
-    port, *ports = free_ports(plan.members + 1)
+    port, *ports = free_ports(plan.members + 1 + sum(map(len, plan.rings)))
     info = registry.get(plan.protocol)
     return GroupConfig(
         group=f"run-{secrets.token_hex(4)}",
         protocol=plan.protocol,
-        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1)),
+        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports[: plan.members], 1)),
         options=msgspec.convert(plan.options, info.options),
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
+        rings=loopback_rings(plan.rings, plan.mode, port, iter(ports[plan.members :])),
         trace=TraceConfig(plan.level), partition=plan.partition, key=KEY, base=base,
     )  # fmt: skip
 

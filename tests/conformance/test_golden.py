@@ -24,7 +24,7 @@ def test_every_kind_has_vectors() -> None:
     assert {case["kind"] for case in CASES} == set(golden.kinds())
 
 
-@pytest.mark.parametrize("family", ["membership", "totem"])
+@pytest.mark.parametrize("family", ["dpg", "membership", "totem"])
 def test_nothing_of_a_shipped_family_is_left_out(family: str) -> None:
     cases = golden.load(GOLDEN / f"{family}.json")
     assert cases and {case["kind"] for case in cases} <= set(golden.kinds())
@@ -38,10 +38,10 @@ def golden_file(path: Path, *kinds: str) -> Path:
 
 
 def test_an_unknown_kind_is_told_and_never_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    some = golden_file(tmp_path / "some.json", "packing", "dag", "dag", "merge")
+    some = golden_file(tmp_path / "some.json", "packing", "dag", "dag", "ticket_run")
     result = golden.replay(some)
-    assert result.passed == 1 and not result.failures and result.unknown == {"dag": 2, "merge": 1}
-    line = "some: 1 passed, 0 failed, 3 not replayed: no such kinds here: dag, merge"
+    assert result.passed == 1 and not result.failures and result.unknown == {"dag": 2, "ticket_run": 1}
+    line = "some: 1 passed, 0 failed, 3 not replayed: no such kinds here: dag, ticket_run"
     assert main(["replay", str(some)]) == 1
     assert capsys.readouterr().out.splitlines() == [line, "not all was replayed of some; --partial allows it"]
     assert main(["replay", str(some), "--partial"]) == 0

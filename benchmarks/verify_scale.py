@@ -143,7 +143,7 @@ def timed(name: str, deliver_rows: int, work: Callable[[], Any]) -> dict[str, An
 
 SQL = """
 with d as (
-    select run, member, incarnation, position, sender, counter from read_parquet('{files}') where kind = 5
+    select run, member, incarnation, position, sender, counter from read_parquet('{files}') where kind = 'deliver'
 ), level as (
     select run, sender, counter, max(position) as level from d group by all
 ), along as (
@@ -172,7 +172,7 @@ def polars_order(directory: Path) -> int:
 
     keys = ["run", "member", "incarnation"]
     message = ["run", "sender", "counter"]
-    d = pl.scan_parquet(f"{directory}/*.parquet").filter(pl.col("kind") == 5)
+    d = pl.scan_parquet(f"{directory}/*.parquet").filter(pl.col("kind") == "deliver")
     d = d.select(*keys, "position", "sender", "counter")
     level = d.group_by(message).agg(pl.col("position").max().alias("level"))
     along = d.join(level, on=message).sort([*keys, "position"])

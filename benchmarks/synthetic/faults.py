@@ -43,7 +43,10 @@ def _pick(run: Run, rng: np.random.Generator) -> tuple[int, Array]:
 def _duplicate(run: Run, rng: np.random.Generator) -> int:
     member, rows = _pick(run, rng)
     row = _one(rng, rows[:-1])
-    run.keep(np.insert(np.arange(len(run)), rows[-1] + 1, row))
+    last = int(rows[-1])
+    run.keep(np.insert(np.arange(len(run)), last + 1, row))
+    for column in ("time_ns", "now_ns"):
+        run.columns[column][last + 1] = run.columns[column][last]
     return member
 
 

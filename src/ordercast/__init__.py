@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordercast.config import GroupConfig
-    from ordercast.contract import GroupView
+    from ordercast.contract import Absent, GroupView
     from ordercast.errors import (
         Closed,
         ConfigError,
+        JoinTimeout,
         NotInView,
         NotPrimary,
         OrdercastError,
@@ -42,20 +43,20 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "RunError", "TooLarge",
-            "TraceError", "UsageError",
+            "Closed", "ConfigError", "JoinTimeout", "NotInView", "NotPrimary", "NotSent", "OrdercastError",
+            "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),
     "GroupConfig": "ordercast.config",
-    "GroupView": "ordercast.contract",
+    **dict.fromkeys(("Absent", "GroupView"), "ordercast.contract"),
     "__version__": "ordercast.version",
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "MemberId", "Message", "MessageId",
-    "NotInView", "NotPrimary", "OrdercastError", "Overloaded", "Receipt", "RunError", "Service", "TooLarge",
-    "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
+    "Absent", "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
+    "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "Receipt",
+    "RunError", "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip
 
 

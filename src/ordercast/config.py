@@ -80,6 +80,7 @@ class NetConfig(Struct, frozen=True):
 class TraceConfig(Struct, frozen=True):
     level: Annotated[str, word(*LEVELS)] = "deliver"
     dir: Directory = "trace"
+    keep_mb: Annotated[int, Meta(ge=0, le=2**20)] = 0  # of each member; 0: everything
 
 
 class MemberEntry(Struct, frozen=True):
@@ -120,7 +121,7 @@ class Member(Struct, frozen=True):
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
-    """A checked configuration.  Directories are as written: relative ones start at `base`, the file's directory."""
+    """A configuration; `load` and `make` give checked ones.  Relative directories start at `base`, the file's own."""
 
     group: str
     protocol: str
@@ -133,7 +134,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = PARTITION
-    insecure: bool = True
+    insecure: bool = False
     base: Path = Path()
 
     @property
@@ -163,24 +164,34 @@ def packet_default(datagram_bytes: int) -> int:
 # ----------------------------------------------------------------------------------------------------------- reading
 
 
-def load(path: str | Path, me: int | None = None, environ: Mapping[str, str] | None = None) -> GroupConfig:
-    """Read and check a file; `me` must be one of its members, with an address of this machine."""
+def load(
+    path: str | Path, me: int | None = None, environ: Mapping[str, str] | None = None, *, here: bool = True
+) -> GroupConfig:
+    """Read and check a file; `me` must be one of its members, with an address of this machine.
+
+    here: no member is to run here if false, so it does not matter which interfaces and addresses this machine has.
+    """
     path = Path(path)
     source = Source.of_file(path, "group.toml")
     if not source.data:
         raise ConfigError([f"{path}: is empty: expected at least group, [[member]] and insecure = true"])
-    return _build(source, path.parent, me, os.environ if environ is None else environ)
+    return _build(source, path.parent, me, os.environ if environ is None else environ, here)
 
 
-def make(data: Mapping[str, Any], me: int | None = None, base: Path | None = None) -> GroupConfig:
-    """The same from Python: a dict of the file's shape, checked as the file is; the environment is not looked at."""
-    return _build(Source("configuration", dict(data)), base or Path.cwd(), me, {})
+def make(given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Path | None = None) -> GroupConfig:
+    """The same from Python, checked as a file is: a dict of its shape, or a configuration put together by hand.
+
+    The environment is not looked at.
+    """
+    if isinstance(given, GroupConfig):
+        base, given = Path(given.base), _written(given)
+    return _build(Source("configuration", dict(given)), base or Path.cwd(), me, {})
 
 
 # ---------------------------------------------------------------------------------------------------------- building
 
 
-def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str]) -> GroupConfig:
+def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str], here: bool = True) -> GroupConfig:
     overlay(source, GroupFile, environ)
     file: GroupFile = source.part(source.data, GroupFile)
     members = _members(source, file)
@@ -192,8 +203,14 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     options = None
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
-    _insecure(source, file.insecure, members, net, loopback)
+    if here:
+        _insecure(source, file.insecure, members, net, loopback)
+    else:
+        source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
     _own(source, me, members)
+    if file.trace.keep_mb and file.trace.level == "record":
+        words = 'level = "record" needs all that was written: remove one of the two'
+        source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
     for key, name in (("state_dir", file.state_dir), ("trace.dir", file.trace.dir)):
         if (base / name).exists() and not (base / name).is_dir():
             source.fault(key, f"{short(base / name)}: is not a directory")
@@ -210,6 +227,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
+        insecure=file.insecure,
         base=base,
     )
 
@@ -273,22 +291,39 @@ def _own(source: Source, me: int | None, members: tuple[Member, ...]) -> None:
 
 def dump(config: GroupConfig) -> str:
     """The file that `load` reads back as the same configuration."""
-    options = {k: v for k, v in msgspec.to_builtins(config.options).items() if v is not None} if config.options else {}
-    net = msgspec.structs.asdict(config.net)
-    unused = [*(["address"] if config.net.mode == "unicast" else []), *([] if config.net.interface else ["interface"])]
-    return tomli_w.dumps(
-        {
-            "group": config.group,
-            "protocol": config.protocol,
-            "timeout_ms": config.timeout_ms,
-            "datagram_bytes": config.datagram_bytes,
-            "packet_bytes": config.packet_bytes or packet_default(config.datagram_bytes),
-            "state_dir": config.state_dir,
-            "partition": config.partition,
-            "insecure": config.insecure,
-            "member": [{"id": m.id, "address": f"{m.address}:{m.port}"} for m in config.members],
-            "options": options,
-            "net": {key: value for key, value in net.items() if key not in unused},
-            "trace": msgspec.structs.asdict(config.trace),
-        }
-    )
+    return tomli_w.dumps(_written(config))
+
+
+def _written(config: GroupConfig) -> dict[str, Any]:
+    """A configuration as a table of the file's shape; what is not what it should be stays, for `_build` to judge."""
+    net, options, members = _table(config.net), _table(config.options), config.members
+    if isinstance(net, dict):
+        unused = {"address": net.get("mode") == "unicast", "interface": not net.get("interface")}
+        net = {key: value for key, value in net.items() if not unused.get(key)}
+    if isinstance(options, dict):
+        options = {key: value for key, value in options.items() if value is not None}
+    if isinstance(members, list | tuple):
+        members = [_entry(member) if isinstance(member, Member) else member for member in members]  # type: ignore
+    written = {
+        "group": config.group,
+        "protocol": config.protocol,
+        "timeout_ms": config.timeout_ms,
+        "datagram_bytes": config.datagram_bytes,
+        "packet_bytes": config.packet_bytes,
+        "state_dir": config.state_dir,
+        "partition": config.partition,
+        "insecure": config.insecure,
+        "member": members,
+        "options": options,
+        "net": net,
+        "trace": _table(config.trace),
+    }
+    return {key: value for key, value in written.items() if key != "packet_bytes" or value != 0}
+
+
+def _table(part: Any) -> Any:
+    return msgspec.structs.asdict(part) if isinstance(part, Struct) else {} if part is None else part
+
+
+def _entry(member: Member) -> dict[str, Any]:
+    return {"id": member.id, "address": f"{member.address}:{member.port}"}

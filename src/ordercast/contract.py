@@ -69,6 +69,13 @@ class Delivered(Event, frozen=True, gc=False):
     ring: int = 0
 
 
+class PassedBy(Event, frozen=True, gc=False):
+    """Own messages, counter .. counter + count - 1, had their place in the order, and are not for their sender."""
+
+    counter: int
+    count: int
+
+
 class ViewChange(Event, frozen=True, gc=False):
     view: View
 
@@ -81,12 +88,33 @@ class GroupView(Event, frozen=True, gc=False):
     view: ViewId | None = None
 
 
+class Absent(Event, frozen=True, gc=False):
+    """Members of a view that cannot change which have been silent for long: nothing is ordered without them.
+
+    Said when that changes; nobody: all are back.
+    """
+
+    members: tuple[MemberId, ...]
+
+
 class Room(Event, frozen=True, gc=False):
     """Submitters that were refused may go on."""
 
 
 class Left(Event, frozen=True, gc=False):
-    """This member has left in good order; nothing follows."""
+    """This member has left; nothing follows.
+
+    unsent: the first and the last own message that was accepted and not sent, or of which it is not known that every
+    member of the view holds it; None: all arrived.
+    """
+
+    unsent: tuple[int, int] | None = None
+
+
+class Ended(Event, frozen=True, gc=False):
+    """This member cannot go on, and ends at once; `why` is the sentence for whoever runs it."""
+
+    why: str
 
 
 # up, between layers
@@ -160,7 +188,9 @@ class FreeSpace(Event, frozen=True, gc=False):
 
 
 class Leave(Event, frozen=True, gc=False):
-    """Drain, then go."""
+    """Drain, then go: at `until` whatever is left (None: as long as things move).  Said again, it may be sooner."""
+
+    until: Nanoseconds | None = None
 
 
 # --------------------------------------------------------------------------------------------------------- actions
@@ -224,6 +254,14 @@ class Note(Action, frozen=True, gc=False):
 
     name: str
     fields: dict[str, Any] = {}
+
+
+DROP = "drop"
+
+
+def dropped(reason: str, **fields: Any) -> Note:
+    """A Note: what a neighbour said cannot be true, and was not believed.  Drivers count these by reason."""
+    return Note(DROP, {"reason": reason, **fields})
 
 
 class Originate(Action, frozen=True, gc=False):
@@ -296,8 +334,9 @@ class Layer:
     def room(self, now: Nanoseconds, frames: int) -> list[Action]:
         return [Down(FreeSpace(frames))]
 
-    def leave(self, now: Nanoseconds) -> list[Action]:
-        return [Down(Leave())]
+    def leave(self, now: Nanoseconds, until: Nanoseconds | None = None) -> list[Action]:
+        """Send what was accepted, then go; at `until` in any case.  Asked again, the earlier time counts."""
+        return [Down(Leave(until))]
 
     def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
         """What the layer below with this number (0 unless there are several) said."""
@@ -311,6 +350,7 @@ class Layer:
         return b""
 
     def status(self) -> dict[str, Any]:
-        """What this layer holds; under "waits", in plain words, what it waits for; under "queues", name -> size of
+        """What this layer holds; under "waits", in plain words, what it waits for, under "waits_since_ns" since when;
+        "in_view": false between views; "repeated": sender -> frames that had to be asked for; "queues": name -> size of
         every buffer that must be empty once load has stopped and everything was delivered."""
         return {}

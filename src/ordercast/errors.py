@@ -31,6 +31,10 @@ class TooLarge(OrdercastError, ValueError):
     """A message above the limit."""
 
 
+class JoinTimeout(OrdercastError, TimeoutError):
+    """The view that `join` waits for did not come in time; the text tells what is known."""
+
+
 class NotInView(OrdercastError):
     """Nothing can be sent before the first view."""
 
@@ -41,6 +45,18 @@ class NotPrimary(OrdercastError):
 
 class Closed(OrdercastError):
     """The group was left, or its member stopped."""
+
+
+class NotSent(OrdercastError):
+    """The group was left before all accepted messages had arrived: `first` to `last` of the own ones may be lost."""
+
+    def __init__(self, first: int, last: int) -> None:
+        which = f"message {first}" if first == last else f"messages {first} to {last}"
+        super().__init__(
+            f"the group was left, and {last - first + 1} of the messages accepted here may not have arrived: {which} "
+            f"of {last} were not sent, or are not known to be at every member"
+        )
+        self.first, self.last = first, last
 
 
 class WireError(Exception):

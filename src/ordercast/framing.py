@@ -9,15 +9,22 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from ordercast.contract import Action, Control, Delivered, Event, Layer, Ordered, Up, ViewChange
-from ordercast.types import Batch, Frame, Incarnation, MemberId, Nanoseconds, ViewKind
+from ordercast.contract import Action, Control, Delivered, Event, Layer, Ordered, Up, ViewChange, dropped
+from ordercast.limits import MESSAGE_BYTES_MAX
+from ordercast.types import Batch, Frame, MemberId, Nanoseconds, ViewKind
 
 
 class Inbox:
-    """Ordered frames become batches; fragments wait for their last one, per sender and view."""
+    """Ordered frames become batches; fragments wait for their last one, per sender and view.
+
+    A sender has one message open at a time, of at most `MESSAGE_BYTES_MAX`; a fragment that does not go with those
+    before it ends that message, and is counted.
+    """
 
     def __init__(self) -> None:
-        self._parts: dict[tuple[MemberId, Incarnation], list[Frame]] = {}
+        self._parts: dict[MemberId, list[Frame]] = {}
+        self._bytes: dict[MemberId, int] = {}  # of its fragments here
+        self.bad = 0  # messages given up, not yet told
 
     def take(self, frame: Frame) -> Batch | None:
         """The batch this frame completes, or None."""
@@ -26,18 +33,23 @@ class Inbox:
                 frame.sender, frame.incarnation, frame.counter, frame.count, frame.service,
                 frame.lengths, frame.data, frame.groups,
             )  # fmt: skip
-        key = (frame.sender, frame.incarnation)
+        key = frame.sender
         if frame.part == 0:
-            self._parts[key] = [frame]
+            self._parts[key], self._bytes[key] = [frame], len(frame.data)
             return None
         parts = self._parts.get(key)
-        if parts is None or len(parts) != frame.part or parts[0].counter != frame.counter:
-            self._parts.pop(key, None)  # its beginning belongs to an earlier view: never whole here
+        if parts is None:
+            return None  # its beginning belongs to an earlier view: never whole here
+        size = self._bytes[key] + len(frame.data)
+        if size > MESSAGE_BYTES_MAX or not _goes_on(parts, frame):
+            del self._parts[key], self._bytes[key]
+            self.bad += 1
             return None
         parts.append(frame)
+        self._bytes[key] = size
         if not frame.last:
             return None
-        del self._parts[key]
+        del self._parts[key], self._bytes[key]
         data = b"".join(f.data for f in parts)
         lengths = array("I", [len(data)]).tobytes()
         return Batch(frame.sender, frame.incarnation, frame.counter, 1, frame.service, lengths, data, frame.groups)
@@ -45,9 +57,22 @@ class Inbox:
     def reset(self) -> None:
         """A new regular view: fragments of the old one are never completed."""
         self._parts.clear()
+        self._bytes.clear()
 
     def open(self) -> int:
         return len(self._parts)
+
+    def held(self) -> int:
+        """Bytes of fragments."""
+        return sum(self._bytes.values())
+
+
+def _goes_on(parts: list[Frame], frame: Frame) -> bool:
+    """Whether a fragment is the next of the message that these began."""
+    first = parts[0]
+    return (len(parts), first.incarnation, first.counter, first.parts, first.control) == (
+        frame.part, frame.incarnation, frame.counter, frame.parts, frame.control,
+    )  # fmt: skip
 
 
 class Framing(Layer):
@@ -63,7 +88,8 @@ class Framing(Layer):
         if kind is Ordered:
             batch = self.inbox.take(event.frame)  # type: ignore[attr-defined]
             if batch is None:
-                return []
+                bad, self.inbox.bad = self.inbox.bad, 0
+                return [dropped("fragment")] * bad
             if event.frame.control:  # type: ignore[attr-defined]
                 return [Up(Control(batch))]
             return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]

@@ -19,6 +19,8 @@ Differs:
       follow at their places, and who does not come along is out, and told to be out, at once.  So whoever is told to be
       in a group, and comes along, delivers what was sent to it; a picture may only lack members not yet heard of.
   D2  Group views go up at every member, in the group or not: all know the picture, and an outsider may want to send.
+  D3  The wait ends also when more than `PENDING_FRAMES_MAX` frames wait, as at a view change (D1): a part comes within
+      a rotation, or was lost to somebody who forges.
 """
 
 from __future__ import annotations
@@ -38,12 +40,21 @@ from ordercast.contract import (
     GroupView,
     Layer,
     Note,
+    PassedBy,
     Refuse,
     Submit,
     Up,
     ViewChange,
+    dropped,
 )
-from ordercast.limits import GROUP_NAME_BYTES_MAX, GROUPS_MAX, GROUPS_PER_MESSAGE_MAX, MEMBERS_MAX
+from ordercast.limits import (
+    GROUP_NAME_BYTES_MAX,
+    GROUPS_MAX,
+    GROUPS_PER_MESSAGE_MAX,
+    MEMBERS_MAX,
+    PENDING_BYTES_MAX,
+    PENDING_FRAMES_MAX,
+)
 from ordercast.types import U32, GroupName, MemberId, Nanoseconds, Submission, View, ViewId, ViewKind
 
 Members = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
@@ -87,6 +98,7 @@ class Groups(Layer):
         self.missing: set[MemberId] = set()  # of the view, not yet heard of: messages wait
         self.heard: set[MemberId] = set()  # by GStates of this view
         self.held: deque[Event] = deque()
+        self.held_bytes = 0
 
     # ------------------------------------------------------------------------------------------------------ inputs
 
@@ -104,8 +116,7 @@ class Groups(Layer):
         kind = type(event)
         if kind is Delivered:
             if self.missing:
-                self.held.append(event)
-                return []
+                return self._hold(event)  # type: ignore[arg-type]
             return self._deliver(event)  # type: ignore[arg-type]
         if kind is Control:
             return self._control(event)  # type: ignore[arg-type]
@@ -119,10 +130,17 @@ class Groups(Layer):
     # ------------------------------------------------------------------------------------------------- the picture
 
     def _deliver(self, event: Delivered) -> list[Action]:
-        groups = event.batch.groups
-        if groups and self.mine.isdisjoint(groups):
-            return []
+        batch = event.batch
+        if batch.groups and self.mine.isdisjoint(batch.groups):
+            return [Up(PassedBy(batch.counter, batch.count))] if batch.sender == self.me else []
         return [Up(event)]
+
+    def _hold(self, event: Delivered | Control) -> list[Action]:
+        """It waits for the groups of others, unless too much does (D3)."""
+        self.held.append(event)
+        self.held_bytes += len(event.batch.data)
+        much = len(self.held) > PENDING_FRAMES_MAX or self.held_bytes > PENDING_BYTES_MAX
+        return self._give_up() if much else []
 
     def _control(self, event: Control) -> list[Action]:
         out: list[Action] = []
@@ -130,13 +148,12 @@ class Groups(Layer):
             try:
                 message = _decoder.decode(payload)
             except msgspec.MsgspecError as why:
-                out.append(Note("drop", {"why": "control", "text": str(why)}))
+                out.append(dropped("control", text=str(why)))
                 continue
             if isinstance(message, GState):
-                out += self._state(message)
+                out += self._state(message) if self._possible(event.batch.sender, message) else [dropped("group state")]
             elif self.missing:
-                self.held.append(event)  # its joins and leaves, at their place
-                return out
+                return out + self._hold(event)  # its joins and leaves, at their place
             else:
                 out += self._change(event.batch.sender, message)
         return out
@@ -146,7 +163,7 @@ class Groups(Layer):
         if self.view is not None and sender not in self.view.members:
             return []  # it has left every group already: its last messages, in the transitional view
         if join and group not in self.groups and len(self.groups) >= GROUPS_MAX:
-            return [Note("drop", {"why": "groups", "group": group})]
+            return [dropped("groups", group=group)]
         if sender == self.me:
             (self.mine.add if join else self.mine.discard)(group)
         if (sender in self.groups.get(group, ())) is join:
@@ -182,11 +199,19 @@ class Groups(Layer):
         state = GState(view.id, tuple(sorted(self.cell)), groups)
         return [Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
 
+    def _possible(self, sender: MemberId, state: GState) -> bool:
+        """A cell's part comes from one of the cell, and all of the cell are in the view."""
+        if self.view is None or state.view != self.view.id:
+            return True  # says nothing here
+        return sender in state.cell and set(state.cell).issubset(self.view.members)
+
     def _state(self, state: GState) -> list[Action]:
         """Another cell's part (or my own): the wait ends when the view is covered."""
         if self.view is None or state.view != self.view.id or not self.missing:
             return []  # of an earlier view, sent again since
         cell = set(state.cell)
+        if cell <= self.heard:
+            return []  # once
         if cell != self.cell:
             for group, members in state.groups:
                 self.groups.setdefault(group, set()).update(cell.intersection(members))
@@ -199,7 +224,7 @@ class Groups(Layer):
 
     def _release(self) -> list[Action]:
         out: list[Action] = []
-        held, self.held = self.held, deque()
+        held, self.held, self.held_bytes = self.held, deque(), 0
         for event in held:
             out += self._deliver(event) if type(event) is Delivered else self._control(event)  # type: ignore[arg-type]
         return out

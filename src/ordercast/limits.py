@@ -12,12 +12,15 @@ GROUP_NAME_BYTES_MAX = 64
 GROUPS_PER_MESSAGE_MAX = 64
 RTR_MAX = 30  # retransmission requests on a token
 NACK_RANGES_MAX = 64
-PENDING_FRAMES_MAX = 4_096  # per sender
+PENDING_FRAMES_MAX = 4_096  # of one sender, received and not yet ordered; of all, ordered and waiting for groups
 PENDING_BYTES_MAX = 64 * 2**20
+LARGE_FRAMES_MAX = 1_024  # a ring keeps so many frames of any size; beyond, only such as it would send itself
+UNSTABLE_FRAMES_MAX = 1_024  # of one sender: what may exist above what is stable
 OUTBOX_BYTES_MAX = 64 * 2**20  # then `send` waits and `send_nowait` raises Overloaded
 RECEIVE_BUFFER_BYTES = 4 * 2**20
 DRAIN_DATAGRAMS_MAX = 1_024  # read at most this many before drained(net)
-STORED_NUMBER_MAX = 2**62 + 2**32  # ring numbers on the wire end at 2**62, incarnations (ns) reach it in 2116
+RING_SEQ_MAX = 2**62  # of what is heard of others; leaves room to raise it for ever
+STORED_NUMBER_MAX = RING_SEQ_MAX + 2**32  # what a member may use itself; incarnations (ns) reach it in 2116
 COMMIT_TOKEN_BYTES_MAX = 65_000  # with the entries of all its members: what one packet can carry
 ENTRY_BYTES_MAX = 8_192  # what one member's protocol writes on it; in a large group its share is less
 

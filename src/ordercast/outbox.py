@@ -69,6 +69,12 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self._frames or self._fragments)
 
+    def first(self) -> int:
+        """The first message that waits, in whole or in part; 0: none does."""
+        if self._fragments and self._fragments[0].counter:
+            return self._fragments[0].counter
+        return next((frame.counter for frame in self._frames if frame.counter), 0)
+
     def put(self, payloads: list[bytes], service: int, groups: tuple[str, ...] = (), control: bool = False) -> int:
         """Accept messages; returns the counter of the first (control messages have none: 0)."""
         first = 0 if control else self.counter + 1

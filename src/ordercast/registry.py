@@ -58,6 +58,7 @@ class ProtocolInfo(Struct, frozen=True):
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
     hears_self: bool = False  # wants its own datagrams back from the network
+    judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
     measures: tuple[str, ...] = ()  # Note names whose fields `measure` summarises
     probes: tuple[str, ...] = ()  # Note names of rare branches; a campaign reports those never reached

@@ -4,6 +4,10 @@ It accepts or refuses what is submitted, packs it (outbox.py), gives frames out 
 writes the rows that tell of it (Originate precedes what carries a frame), tells who was refused when there is room
 again, and drains before its member leaves.  An ordering protocol says how a frame is ordered, and nothing of all this.
 
+A member that leaves waits until all it accepted is ordered and every member of the view holds it, for as long as that
+moves and the application allows; what is left then is named in Left.  Who leaves reads no more, so its own application
+holds nobody up meanwhile.
+
 Two kinds of protocols use it.  Over a reliable layer frames leave as soon as that layer's window is open: `carry` says
 how one travels, and all bodies go by `multicast`, so that the window counts them.  A protocol that knows by itself when
 it may speak, such as a token ring, gives `wake` instead and takes frames when its turn has come.
@@ -21,7 +25,9 @@ from ordercast.contract import (
     CancelTimer,
     Down,
     Event,
+    FreeSpace,
     Leave,
+    Left,
     Multicast,
     Originate,
     Refuse,
@@ -37,7 +43,9 @@ from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.outbox import LENGTH_BYTES, Outbox, names_bytes
 from ordercast.types import Frame, Nanoseconds, Service, Submission, ViewId, ViewKind
 
-LEAVE = "leave"  # the timer of its owner that ends the draining
+LEAVE = "leave"  # the timer of its owner, at which the draining ends unless something moved
+PATIENCE = 8  # timeouts for which nothing has to move: what load leaves behind drains in that time (L6)
+ROOM_OF_ONE_THAT_LEAVES = 2**31  # frames
 
 Steps = Callable[[Nanoseconds], list[Action]]
 
@@ -45,8 +53,8 @@ Steps = Callable[[Nanoseconds], list[Action]]
 class Sender:
     """Of one member.
 
-    settled: whether all own frames that left are ordered and held where they must be, as far as the owner knows.
-    go: the last step of leaving, when everything is drained or T has passed.
+    unsettled: own frames that left and are not yet known to be ordered and held where they must be, in their order.
+    go: the last step of leaving, when everything is drained or waiting is over; until when a layer below may drain.
     views: false for a protocol without views, which accepts from the start.
     """
 
@@ -54,23 +62,25 @@ class Sender:
         self,
         setup: Setup,
         services: tuple[Service, ...],
-        settled: Callable[[], bool],
+        unsettled: Callable[[], Iterable[Frame]],
         *,
         carry: Callable[[Frame], list[Action]] | None = None,
         wake: Steps | None = None,
-        go: Steps | None = None,
+        go: Callable[[Nanoseconds, Nanoseconds], list[Action]] | None = None,
         views: bool = True,
     ) -> None:
         identity = setup.identity
         self.outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
         self.services, self.bytes_max, self.timeout_ns = services, setup.outbox_bytes, setup.timeout_ns
-        self._settled, self._carry = settled, carry
+        self._unsettled, self._carry = unsettled, carry
         self._wake = wake or self._push
-        self._last = go or (lambda now: [Down(Leave())])
+        self._last = go or (lambda now, until: [Down(Leave(until))])
         self.view: ViewId | None = None
         self.in_view = not views  # nothing is accepted before the first view
         self.window = 0  # multicasts that the layer below takes now
         self.leaving = self.gone = False
+        self._until: Nanoseconds | None = None  # the application waits no longer for what leaving still has to send
+        self._mark: tuple[ViewId | None, int, int] = (None, 0, 0)  # how far that was when last looked at
         self._refused = False  # somebody waits for room
 
     # --------------------------------------------------------------------------------------------- what comes down
@@ -80,8 +90,8 @@ class Sender:
         if type(event) is Submit:
             return self._submit(now, event)
         if type(event) is Leave:
-            return self._leave(now)
-        return [Down(event)]
+            return self._leave(now, event.until)
+        return [] if self.leaving and type(event) is FreeSpace else [Down(event)]
 
     def _submit(self, now: Nanoseconds, event: Submit) -> list[Action]:
         submission, outbox = event.submission, self.outbox
@@ -169,6 +179,8 @@ class Sender:
             return self._push(now) if self.outbox else []
         if type(event) is ViewChange and event.view.kind is ViewKind.REGULAR:
             return [Up(event), *self.enter(event.view.id), *self._wake(now)]
+        if type(event) is Left:
+            return [Up(Left(self.unsent(event.unsent)))]
         return [Up(event)]
 
     def enter(self, view: ViewId) -> list[Action]:
@@ -179,24 +191,52 @@ class Sender:
 
     # ----------------------------------------------------------------------------------------------------- leaving
 
-    def _leave(self, now: Nanoseconds) -> list[Action]:
-        if self.leaving:
-            return []
-        self.leaving = True
-        return [SetTimer(LEAVE, now + self.timeout_ns), *self._wake(now), *self.settle(now)]
+    def _leave(self, now: Nanoseconds, until: Nanoseconds | None) -> list[Action]:
+        """Asked for the first time, or again with less patience."""
+        if until is not None:
+            self._until = until if self._until is None else min(until, self._until)
+        if self.gone:
+            return [Down(Leave(self._until))]
+        out: list[Action] = []
+        if not self.leaving:
+            self.leaving, self._mark = True, self._moved()
+            out.append(Down(FreeSpace(ROOM_OF_ONE_THAT_LEAVES)))
+        return [*out, SetTimer(LEAVE, self._latest(now)), *self._wake(now), *self.settle(now)]
+
+    def _latest(self, now: Nanoseconds) -> Nanoseconds:
+        patient = now + PATIENCE * self.timeout_ns
+        return patient if self._until is None else min(patient, self._until)
+
+    def _moved(self) -> tuple[ViewId | None, int, int]:
+        """It differs when something of what is still to be sent moved, or a view began."""
+        return self.view, self.outbox.waiting(), sum(1 for _ in self._unsettled())
+
+    def timer(self, now: Nanoseconds) -> list[Action]:
+        """The owner's timer `LEAVE`: go on waiting while there is a reason to."""
+        mark, before = self._moved(), self._mark
+        self._mark = mark
+        if self.gone or mark == before or (self._until is not None and now >= self._until):
+            return self.go(now)
+        return [SetTimer(LEAVE, self._latest(now))]
 
     def settle(self, now: Nanoseconds) -> list[Action]:
         """Called by the owner where own frames may have arrived: if all have, a member that leaves goes."""
-        if not self.leaving or self.outbox or not self._settled():
+        if not self.leaving or self.outbox or any(True for _ in self._unsettled()):
             return []
         return self.go(now)
 
     def go(self, now: Nanoseconds) -> list[Action]:
-        """Drained, or the owner's timer `LEAVE` is over."""
+        """Drained, or waited for long enough."""
         if self.gone:
             return []
         self.gone = True
-        return [CancelTimer(LEAVE), *self._last(now)]
+        return [CancelTimer(LEAVE), *self._last(now, self._latest(now))]
+
+    def unsent(self, below: tuple[int, int] | None = None) -> tuple[int, int] | None:
+        """The first and the last of what was accepted and did not arrive, as far as is known here and `below`."""
+        waits = [frame.counter for frame in self._unsettled() if not frame.control][:1]
+        waits += [first for first in (self.outbox.first(), below[0] if below else 0) if first]
+        return (min(waits), self.outbox.counter) if waits else None
 
     def status(self) -> dict[str, Any]:
         return {

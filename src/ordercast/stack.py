@@ -137,8 +137,8 @@ class Stack:
     def room(self, now: Nanoseconds, frames: int) -> list[Action]:
         return self._run(now, self.top, self.top.layer.room(now, frames))
 
-    def leave(self, now: Nanoseconds) -> list[Action]:
-        return self._run(now, self.top, self.top.layer.leave(now))
+    def leave(self, now: Nanoseconds, until: Nanoseconds | None = None) -> list[Action]:
+        return self._run(now, self.top, self.top.layer.leave(now, until))
 
     def status(self) -> dict[str, Any]:
         return {node.prefix: node.layer.status() for node in self.nodes}

@@ -18,11 +18,14 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args
 import msgspec
 from msgspec import Struct, inspect, structs
 
+from ordercast import files
 from ordercast.errors import ConfigError
 from ordercast.words import bounds, meant, one_of, short
 
-FILE_BYTES_MAX = 2**24
 TOLD_MAX = 20  # faults of one source that are told
+DEPTH_MAX = 16  # of tables and arrays within each other
+SMALL, LARGE = 1e-12, 1e18  # no number that is meant is nearer to 0, or farther from it
+WHOLE_MAX = 2**64 - 1
 
 T = TypeVar("T")
 NOTHING: Any = object()  # instead of a value whose fault was told
@@ -58,7 +61,10 @@ def word(*words: str) -> Rule:
 
 def value_of(text: str) -> Any:
     """One value as TOML writes it; ValueError if it is none."""
-    return tomllib.loads(f"value = {text}")["value"]
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def struct_of(data: Any, shape: type[T], name: str) -> T:
@@ -85,6 +91,8 @@ class Source:
         self.name, self.data, self.lines = name, data, lines or {}
         self.variables: dict[str, str] = {}  # key path -> the environment variable it came from
         self.faults: list[tuple[str, str]] = []  # key path, words
+        self.odd: dict[str, str] = {}  # path of what no key can mean -> what was expected
+        self._look(data)
 
     @classmethod
     def of_text(cls, text: str, name: str) -> Source:
@@ -99,6 +107,18 @@ class Source:
     def of_file(cls, path: Path, like: str) -> Source:
         """`like`: what such a file is usually called."""
         return cls.of_text(_text(path, like), str(path))
+
+    def _look(self, data: Any) -> None:
+        """Numbers that nobody means and tables that nobody reads, wherever they stand."""
+        todo: list[tuple[str, Any, int]] = [("", data, 0)]
+        while todo:
+            path, value, depth = todo.pop()
+            if isinstance(value, dict | list | tuple) and depth < DEPTH_MAX:
+                inner = value.items() if isinstance(value, dict) else enumerate(value)
+                within = [(_join(path, k) if isinstance(value, dict) else f"{path}[{k}]", v) for k, v in inner]
+                todo += [(at, each, depth + 1) for at, each in reversed(within)]
+            elif expected := _odd(value):
+                self.odd[path] = f"{shown(value)}: expected {expected}"
 
     # ------------------------------------------------------------------------------------------------------- faults
 
@@ -124,6 +144,8 @@ class Source:
 
     def refuse(self) -> None:
         """Raise ConfigError, a sentence for each fault up to a number that can be read, if there is any."""
+        told = {path for path, _ in self.faults}
+        self.faults += [(path, words) for path, words in self.odd.items() if path not in told]
         if self.faults:
             rest = len(self.faults) - TOLD_MAX
             more = [f"{self.name}: and {rest} more"] if rest > 0 else []
@@ -133,6 +155,11 @@ class Source:
 
     def part(self, value: Any, kind: Any, path: str = "") -> Any:
         """The value as `kind`, or NOTHING when what is wrong with it has been told."""
+        if path in self.odd:
+            bare = inspect.type_info(kind) if kind in (int, float) or get_origin(kind) is Annotated else None
+            if isinstance(bare, inspect.IntType | inspect.FloatType):
+                self.wrong(path, value, _words(bare))
+            return NOTHING
         bare, notes = (kind.__origin__, kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
         for note in notes:
             if isinstance(note, Rule):
@@ -203,6 +230,15 @@ class Source:
             return NOTHING
 
 
+def _odd(value: Any) -> str:
+    """What was expected instead of a value that no key can mean; empty of any other."""
+    if isinstance(value, float):
+        return "" if value == 0 or SMALL <= abs(value) <= LARGE else "a finite number, 0 or not so near to it"
+    if isinstance(value, int):
+        return "" if abs(value) <= WHOLE_MAX else "a whole number below 2^64"
+    return f"at most {DEPTH_MAX} tables and arrays within each other" if isinstance(value, dict | list | tuple) else ""
+
+
 def _join(path: str, key: Any) -> str:
     return f"{path}.{short(key)}" if path else short(key)
 
@@ -259,16 +295,9 @@ def _text(path: Path, like: str) -> str:
     try:
         if path.is_dir():
             raise ConfigError([f"{path}: is a directory: expected a file such as {path / like}"])
-        if path.exists() and not path.is_file():
-            raise ConfigError([f"{path}: is not a regular file"])
-        with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
+        raw = files.read(path)
     except OSError as error:
-        raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
-    except ValueError as error:  # a NUL in the name
-        raise ConfigError([f"{short(path)}: cannot be read: {error}"]) from None
-    if len(raw) > FILE_BYTES_MAX:
-        raise ConfigError([f"{path}: is larger than {FILE_BYTES_MAX} bytes"])
+        raise ConfigError([f"{short(path, 300)}: cannot be read: {error.strerror}"]) from None
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ConfigError([f"{path}: begins with the byte order mark of UTF-16: expected UTF-8"])
     raw = raw.removeprefix(b"\xef\xbb\xbf")

@@ -18,7 +18,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ordercast.errors import WireError
-from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, GROUP_NAME_BYTES_MAX, GROUPS_PER_MESSAGE_MAX
+from ordercast.limits import (
+    FRAGMENTS_MAX,
+    FRAME_MESSAGES_MAX,
+    GROUP_NAME_BYTES_MAX,
+    GROUPS_PER_MESSAGE_MAX,
+    STORED_NUMBER_MAX,
+)
 
 MemberId = int  # u32, unique and stable; rank = index in the sorted member list of a view
 Incarnation = int  # u64, larger at each start: max(stored + 1, wall clock in ns)
@@ -54,7 +60,7 @@ class ViewKind(IntEnum):
 class ViewId(Struct, frozen=True, order=True, array_like=True, gc=False):
     """(ring sequence number, representative), compared as a pair; used once, for ever."""
 
-    seq: U63
+    seq: Annotated[int, Meta(ge=0, le=STORED_NUMBER_MAX)]
     rep: U32
 
     def __str__(self) -> str:
@@ -108,7 +114,7 @@ class View(Struct, frozen=True):
     components: tuple[tuple[ViewId | None, tuple[MemberId, ...]], ...] = ()
     previous: ViewId | None = None
     cause: Cause = Cause("start")
-    primary: bool = True
+    primary: bool | None = None  # whether this part of a split group may go on; None: no policy says
 
 
 class Frame(Struct, frozen=True, array_like=True, gc=False):

@@ -9,6 +9,8 @@ from typing import Any
 
 def short(value: object, limit: int = 60) -> str:
     """A value as it may stand in a sentence: bounded, without control characters."""
+    if isinstance(value, int) and value.bit_length() > 1_000:
+        return f"a number of {int(value.bit_length() * 0.30103) + 1} digits"  # longer ones have no string
     text = str(value)
     if not text or not text.isprintable() or any(c.isspace() for c in text):
         text = repr(text)
@@ -44,4 +46,6 @@ def bounds(ge: float | None, le: float | None = None, gt: float | None = None, l
 
 
 def _number(bound: float) -> str:
-    return f"{bound:g}" if isinstance(bound, float) else str(bound)
+    if isinstance(bound, float) and not bound.is_integer():
+        return f"{bound:.9f}".rstrip("0")
+    return str(int(bound))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from ordercast import registry
 from ordercast.contract import Action, Layer, Packet, Setup, Transmit
@@ -50,13 +51,16 @@ INFO = ProtocolInfo(
     name="ear", summary="", paper="", factory=lambda setup: chain(Ear()), packets=(Said,),
     provides=(Service.FIFO,), promises={},
 )  # fmt: skip
+JUDGE = replace(INFO, name="judge", judges_lives=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> Any:
-    registry.register(INFO)
+    for info in (INFO, JUDGE):
+        registry.register(info)
     yield
-    registry.unregister("ear")
+    for info in (INFO, JUDGE):
+        registry.unregister(info.name)
 
 
 class Live:
@@ -178,6 +182,27 @@ LIVES = {  # whose packets come, in this order; how many are shown to the core; 
 }  # fmt: skip
 
 
+ALL_LIVES = {  # of a protocol whose core judges them
+    "members": ([(2, 5), (2, 6), (2, 5), (3, 5), (2, 2**63 - 1), (2, 6), (2, 5)], {}),
+    "any number of them": ([(2, life) for life in (*range(1, 20), *range(1, 20))], {}),
+    "of mine, too": ([(1, LIFE - 1), (1, LIFE + 1)], {"earlier incarnation": 1, "second claimant": 1}),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("case", ALL_LIVES)
+def test_a_core_that_judges_lives_is_shown_all(driver: type[Any], case: str) -> None:
+    given, counted = ALL_LIVES[case]
+
+    def work(member: Any) -> None:
+        for k, life in enumerate(given):
+            member.give(Peer(*life), Said(b"%d" % k))
+        assert heard(member) == [(Peer(*life), b"%d" % k, 0) for k, life in enumerate(given)]
+        assert member.counted() == counted
+
+    play(driver, work, JUDGE)
+
+
 @BOTH
 @pytest.mark.parametrize("case", LIVES)
 def test_who_is_admitted(driver: type[Any], case: str) -> None:
@@ -193,14 +218,14 @@ def test_who_is_admitted(driver: type[Any], case: str) -> None:
 
 
 @BOTH
-def test_the_membership_hears_of_a_clone(driver: type[Any]) -> None:
+def test_the_membership_hears_of_a_rival(driver: type[Any]) -> None:
     info = registry.get("totem")
     other = Setup(Identity(1, LIFE + 5, MEMBERS, GROUP), 40_000_000, info.options(), 1_000, random.Random(2))
     said = [a.packet for a in info.factory(other).start(0, other.identity, {}) if type(a) is Transmit]
 
     def work(member: Any) -> None:
         member.give(Peer(1, LIFE + 5), said[0])
-        assert list(found("clone", member.stack.status())) == [LIFE + 5] and member.counted() == {"second claimant": 1}
+        assert list(found("rival", member.stack.status())) == [LIFE + 5] and member.counted() == {"second claimant": 1}
 
     play(driver, work, info)
 

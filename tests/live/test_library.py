@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -136,6 +137,16 @@ def test_bad_calls_change_nothing() -> None:
     run(work())
 
 
+def test_packets_may_be_as_small_as_datagrams() -> None:
+    words: dict[str, Any] = {"me": 1, "members": 2, "insecure": True, "datagram_bytes": 1_472}
+    assert ordercast.join("x", **words).config.packet_bytes == 65_000
+    assert ordercast.join("x", **words, packet_bytes=1_472).config.packet_bytes == 1_472
+    with pytest.raises(ordercast.ConfigError, match="packet_bytes"):
+        ordercast.join("x", **words, packet_bytes=5)
+    with pytest.raises(ordercast.UsageError, match="not both"):
+        ordercast.join(me=1, config="group.toml", packet_bytes=1_472)
+
+
 def test_join_says_what_is_missing() -> None:
     with pytest.raises(ordercast.UsageError):
         ordercast.join(me=1)
@@ -154,6 +165,33 @@ def test_one_place_for_one_member() -> None:
         async with ordercast.join("twice", me=1, protocol="token_site", **words):
             with pytest.raises(ordercast.UsageError, match="in use"):
                 await ordercast.join("twice", me=1, protocol="token_site", **words).__aenter__()
+
+    run(work())
+
+
+def test_a_second_claimant_cannot_join_and_the_first_stays() -> None:
+    """As if from another machine: with an address of its own."""
+    port, first, second, other = free_ports(4)
+    name = f"claim-{os.getpid()}-{port}"
+
+    def member(me: int, mine: int) -> ordercast.Group:
+        addresses = {1: f"127.0.0.1:{first}", 2: f"127.0.0.1:{mine}"}
+        return ordercast.join(name, me=me, members=addresses, port=port, protocol="totem", insecure=True)
+
+    async def work() -> None:
+        one, two = await asyncio.gather(member(1, second).__aenter__(), member(2, second).__aenter__())
+        while one.view is None or one.view.members != (1, 2):
+            await asyncio.sleep(0.01)
+        with pytest.raises(ordercast.RunError, match="another process is member 2 and is in a view with others"):
+            async with member(2, other) as three:
+                async for _ in three:
+                    pass
+        await two.send(b"still here")
+        async for event in one:
+            if getattr(event, "data", b"") == b"still here":
+                break
+        assert one.view.members == (1, 2)
+        await asyncio.gather(one.leave(), two.leave())
 
     run(work())
 
@@ -202,7 +240,7 @@ def test_a_reader_that_does_not_read_holds_the_senders_back(protocol: str) -> No
     """Memory stays bounded; when it reads again, everything comes, in order."""
 
     async def work() -> None:
-        first, second = joined(2, protocol)
+        first, second = joined(2, protocol, at_least=1)
         payload = bytes(50_000)
         async with first, second:
             await together(first, second)
@@ -235,6 +273,7 @@ def test_a_reader_that_does_not_read_holds_the_senders_back(protocol: str) -> No
             await asyncio.wait([flooding])
             got = [event for event in await late if len(event) == 3 and isinstance(event[2], bytes)]
             assert [counter for _, counter, _ in got] == list(range(1, before + 1))
+            await first.leave()  # the rest is no more than the second may leave unread
             reading.cancel()
 
     run(work())
@@ -255,6 +294,8 @@ def test_cancelled_senders_have_sent_nothing() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             assert first.status()["layers"]["hybrid"]["sender"]["submitted"] == before
+            with pytest.raises(ordercast.NotSent, match=f"of {before} were not sent"):
+                await first.leave(timeout=0)
 
     run(work())
 
@@ -275,7 +316,7 @@ def test_process_groups() -> None:
                 await asyncio.sleep(0.01)
             receipt = await group.send(b"to chat from %d" % group.me, groups=["chat"])
             if group.me == 3:
-                with pytest.raises(ValueError, match="in none of them"):
+                with pytest.raises(ValueError, match="in none of its groups"):
                     await group.delivered(receipt)
             await group.send(b"done")
             while sum(entry[1] == b"done" for entry in log) < 3:
@@ -314,11 +355,129 @@ def test_process_groups() -> None:
     run(work())
 
 
+def test_nobody_is_primary_where_no_policy_says_so() -> None:
+    async def work() -> None:
+        (group,) = joined(1, "totem")
+        async with group:
+            assert group.view is not None and group.view.primary is None
+            assert group.status()["view"]["primary"] is None
+
+    run(work())
+
+
 def test_a_protocol_without_process_groups_says_so() -> None:
     async def work() -> None:
         (group,) = joined()
         async with group:
             with pytest.raises(ValueError, match="no process groups"):
                 await group.join_group("chat")
+
+    run(work())
+
+
+def test_who_leaves_has_sent_everything() -> None:
+    """Many large messages, nobody of the leaver's own application reads, the loop ends at once."""
+
+    async def work() -> None:
+        first, second, third = joined(3, "totem")
+        async with second, third:
+            readers = [asyncio.create_task(take(group, 80)) for group in (second, third)]
+            async with first:
+                await together(first, second, third)
+                for _ in range(80):
+                    await first.send(bytes(1_000_000))
+            for reader in readers:
+                got = [event for event in await reader if event[0] == 1 and isinstance(event[-1], bytes)]
+                assert [counter for _, counter, _ in got] == list(range(1, 81))
+
+    run(work())
+
+
+@pytest.mark.parametrize("protocol", ["token_site", "totem"])
+def test_leaving_tells_what_was_not_sent_and_when_the_body_raised_adds_it(protocol: str) -> None:
+    async def work() -> None:
+        first, second = joined(2, protocol)
+        async with second:
+            with pytest.raises(KeyError) as raised:
+                async with first:
+                    await together(first, second)
+                    with pytest.raises(ordercast.Overloaded):
+                        while True:  # more than the second, which does not read, takes
+                            first.send_nowait(bytes(500_000))
+                            await asyncio.sleep(0)
+                    raise KeyError("mine")
+            assert "may not have arrived" in raised.value.__notes__[0]
+            with pytest.raises(ordercast.Closed):
+                first.send_nowait(b"x")
+            await first.leave()  # once more changes nothing
+
+    run(work())
+
+
+def test_sending_and_reading_without_a_pause_leave_the_member_its_turns() -> None:
+    """Neither loop below waits for anything of its own; a member that is kept for longer than T is expelled."""
+
+    async def work() -> None:
+        first, second = joined(2, "totem", timeout_ms=200)
+        async with first, second:
+            await together(first, second)
+            late, ended = 0.0, False
+
+            async def watch() -> None:
+                nonlocal late
+                last = time.monotonic()
+                while not ended:
+                    await asyncio.sleep(0.001)
+                    late, last = max(late, time.monotonic() - last), time.monotonic()
+
+            async def drain() -> None:
+                async for _ in first.batches():
+                    pass
+
+            watching, draining = asyncio.create_task(watch()), asyncio.create_task(drain())
+            await asyncio.sleep(0.01)
+            for k in range(20_000):
+                await first.send(b"%d" % k)
+            messages, until = 0, time.monotonic() + 30
+            async for event in second:
+                messages += isinstance(event, ordercast.Message)
+                time.sleep(0.0005) if messages < 1_000 else None  # an application that takes its time with each
+                if messages == 20_000:
+                    break
+                assert time.monotonic() < until
+            ended = True
+            await watching
+            draining.cancel()
+            assert late < 0.1
+            assert first.view is not None and len(first.view.members) == 2
+
+    run(work())
+
+
+def test_delivered_tells_the_truth_of_a_message_to_a_group_that_was_left() -> None:
+    async def work() -> None:
+        first, second = joined(2, "totem")
+        async with first, second:
+            await together(first, second)
+            await first.join_group("chat")
+            kept = await first.send(b"kept", groups=["chat"])
+            leaving = asyncio.create_task(first.leave_group("chat"))
+            await asyncio.sleep(0)
+            passed = await first.send(b"passed", groups=["chat"])  # behind the GLeave
+            waits = asyncio.create_task(first.delivered(passed))
+            plain = await first.send(b"plain")
+            await leaving
+            await first.delivered(kept)
+            await first.delivered(plain)
+            for wait in (waits, first.delivered(passed)):
+                with pytest.raises(ValueError, match="in none of its groups"):
+                    await wait
+            stranger = ordercast.Receipt(ordercast.MessageId(2, second.incarnation, 1), ordercast.Service.AGREED)
+            with pytest.raises(ValueError, match="not sent by this life"):
+                await first.delivered(stranger)
+            never = await first.send(b"never", groups=["chat"])
+            await first.join_group("chat")
+            with pytest.raises(ValueError, match="in none of its groups"):
+                await first.delivered(never)
 
     run(work())

@@ -18,15 +18,20 @@ from typing import Any
 
 import pytest
 
+from ordercast.lab.bench import free_ports
 from ordercast.trace.load import load
 from ordercast.trace.schema import Kind
 
-from .conftest import ROOT, WAIT_SECONDS, Cli, environment
+from .conftest import ROOT, WAIT_SECONDS, Cli, environment, wait_for
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[dict[str, Any]]:
+    """The next events, without the time of day, which is each member's own."""
     assert process.stdout is not None
-    return [json.loads(process.stdout.readline()) for _ in range(count)]
+    events = [json.loads(process.stdout.readline()) for _ in range(count)]
+    for event in events:
+        del event["time"]
+    return events
 
 
 def test_lines_are_sent_deliveries_and_views_are_printed(cli: Cli, group_file: Callable[..., Path]) -> None:
@@ -66,6 +71,48 @@ def test_lines_are_sent_deliveries_and_views_are_printed(cli: Cli, group_file: C
     assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [0, 0]
     nobody = cli.run("status", "--config", file, "--json")
     assert nobody.returncode == 1 and json.loads(nobody.stdout)["members"][0]["error"] == "not running"
+
+
+def test_a_second_process_with_a_members_id_ends_with_a_sentence(
+    cli: Cli, group_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """On another machine, by its address and its state folder: the first stays, the group is whole afterwards."""
+    file = group_file(3, protocol='"totem"')
+    members = [cli.start("member", "--config", str(file), "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2, 3)]
+    for member in members:
+        _until_view(member, [1, 2, 3])
+    before = {each["member"]: each["incarnation"] for each in cli.json("status", "--config", str(file))["members"]}
+    own = tomllib.loads(file.read_text())["member"][1]["address"]
+    (port,) = free_ports(1)
+    elsewhere = tmp_path / "elsewhere" / "group.toml"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text(file.read_text().replace(own, f"127.0.0.1:{port}"))
+
+    second = cli.run("member", "--config", str(elsewhere), "--id", "2")
+    assert second.returncode == 1
+    said = second.stderr.splitlines()[-1]
+    assert "another process is member 2 and is in a view with others" in said and "expected one process" in said
+
+    def whole() -> bool:
+        status = cli.json("status", "--config", str(file))["members"]
+        return all(each["view"]["members"] == [1, 2, 3] and not each["waits"] for each in status)
+
+    wait_for(whole)
+    after = {each["member"]: each["incarnation"] for each in cli.json("status", "--config", str(file))["members"]}
+    assert after == before, "the lives that were there first"
+    members[1].stdin.write("still here\n")
+    members[1].stdin.flush()
+    for member in members:
+        while lines(member, 1)[0].get("data") != "still here":
+            pass
+        member.send_signal(signal.SIGTERM)
+    assert [member.wait(timeout=WAIT_SECONDS) for member in members] == [0, 0, 0]
+    assert "another process says it is this member" in members[1].stderr.read()
+
+
+def _until_view(member: subprocess.Popen[str], ids: list[int]) -> None:
+    while (event := lines(member, 1)[0])["event"] != "view" or event["members"] != ids:
+        pass
 
 
 def test_junk_on_a_members_ports_is_counted_and_disturbs_nothing(cli: Cli, group_file: Callable[..., Path]) -> None:
@@ -184,13 +231,21 @@ def test_what_cannot_be_used_is_told_in_one_sentence(
 
 
 THREE_TERMINALS = """
-import subprocess, sys, time
-ps = [subprocess.Popen([sys.executable, sys.argv[1], k], stdout=subprocess.PIPE, text=True) for k in sys.argv[2:]]
+import signal, subprocess, sys
+words = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+ps = [subprocess.Popen([sys.executable, sys.argv[1], k], **words) for k in sys.argv[2:]]
 logs = [[p.stdout.readline() for _ in range(1 + 2 * len(ps))] for p in ps]
-for p in ps:
-    p.terminate()
-    p.wait()
 print(logs[0] == logs[1] == logs[2], *map(str.strip, logs[0]), sep="\\n")
+first, second, third = ps
+third.kill()
+for p in (first, second):
+    print(p.stdout.readline(), p.stdout.readline(), sep="", end="")
+second.send_signal(signal.SIGINT)
+print(second.communicate()[0] == "", second.returncode)
+print(first.stdout.readline(), first.stdout.readline(), sep="", end="")
+first.send_signal(signal.SIGINT)
+print(first.communicate()[0] == "", first.returncode)
+third.communicate()
 """
 
 
@@ -209,6 +264,9 @@ def test_the_example_of_the_readme_in_three_terminals(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     same, view, *messages = done.stdout.splitlines()
-    assert same == "True" and view == "view of (1, 2, 3)"
+    assert same == "True" and view == "REGULAR view of (1, 2, 3)" and "Traceback" not in done.stderr
+    messages, after = messages[:6], messages[6:]
+    two, one = ([f"{kind} view of {of}" for kind in ("TRANSITIONAL", "REGULAR")] for of in ("(1, 2)", "(1,)"))
+    assert after == [*two, *two, "True 0", *one, "True 0"], "one was killed, then Ctrl-C twice"
     words = [f"{text} from {k}" for k in (1, 2, 3) for text in ("hello", "and good-bye")]
     assert sorted(messages) == sorted(words)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
 
-from ordercast.lab import namespaces
+from ordercast.lab import namespaces, switch
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 
-from .conftest import Cli
+from .conftest import Cli, environment
 
-REASON = namespaces.why_not()
+REASON = switch.why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "-")
 
 
@@ -29,3 +30,72 @@ def test_nothing_is_left_behind() -> None:
         raise RuntimeError("a fault in the middle")
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     assert not [name for name in made if name in left]
+
+
+STUCK = """
+import socket, time
+from ordercast.live.sockets import NetAddresses, NetSockets
+nobody = ("10.77.0.99", 7400)  # its address is asked for in vain: datagrams wait for the answer, in our send buffer
+net = NetSockets(NetAddresses(1, {1: ("10.77.0.1", 7400), 2: nobody}), b"", lambda member: None)
+net._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 20_000)
+before = time.monotonic()
+for _ in range(1_000):
+    net.send(bytes(1_400), 1_400, (nobody,))
+print(time.monotonic() - before, net.sent["full"])
+"""
+
+
+def test_a_visit_against_a_queue_that_is_stuck() -> None:
+    with namespaces.bridge(1, 1500) as hosts:
+        words = [*hosts[0].enter, sys.executable, "-c", STUCK]
+        said = subprocess.run(words, capture_output=True, text=True, check=True, env=environment()).stdout
+    seconds, unsent = said.split()
+    assert int(unsent) > 900 and float(seconds) < 0.5
+
+
+PROBE = """
+import socket, sys, time
+me, other = sys.argv[1:]
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+sock.bind(("", 7400))
+sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton("239.1.1.1") + socket.inet_aton(me))
+sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+sock.settimeout(1.0)
+print("ready", flush=True)
+sys.stdin.readline()
+for k in range(100):
+    for to in (other, "239.1.1.1"):
+        sock.sendto(f"{to[:3]} {k} {time.monotonic_ns()}".encode(), (to, 7400))
+try:
+    while True:
+        data = sock.recv(2000).decode()
+        print(data, time.monotonic_ns(), flush=True)
+except TimeoutError:
+    pass
+"""
+
+
+def test_a_switch_delays_and_mixes_and_loses_nothing() -> None:
+    with switch.switch(2, 1500, 2_000.0, 20_000.0) as hosts:
+        addresses = [host.address for host in hosts]
+        probes = [
+            subprocess.Popen(
+                [*host.enter, sys.executable, "-c", PROBE, *order],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            )
+            for host, order in zip(hosts, (addresses, addresses[::-1]), strict=True)
+        ]  # fmt: skip
+        assert [probe.stdout.readline() for probe in probes if probe.stdout] == ["ready\n"] * 2
+        said = []
+        for probe in probes:
+            assert probe.stdin is not None
+            probe.stdin.write("go\n")
+            probe.stdin.flush()
+        said = [probe.communicate(timeout=20)[0] for probe in probes]
+    for text in said:
+        rows = [line.split() for line in text.splitlines()]
+        for kind in ("10.", "239"):
+            numbers = [int(k) for word, k, _, _ in rows if word == kind]
+            assert sorted(numbers) == list(range(100)) and numbers != sorted(numbers)
+        took = [(int(came) - int(left)) / 1e6 for _, _, left, came in rows]
+        assert min(took) >= 2.0 and max(took) - min(took) > 10.0

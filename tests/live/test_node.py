@@ -33,7 +33,7 @@ from ordercast.errors import RunError, UsageError, WireError
 from ordercast.lab.bench import free_ports
 from ordercast.live import tuning
 from ordercast.live.node import Node
-from ordercast.live.sockets import RECEIVE_BUFFER_BYTES, NetAddresses, NetSockets
+from ordercast.live.sockets import RECEIVE_BUFFER_BYTES, NetAddresses, NetSockets, Patience
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import chain
@@ -253,7 +253,37 @@ def test_trains_travel_without_offload_too_and_a_lost_car_loses_only_its_train()
         place.nodes[1].submit(Submission(texts))
         await until(lambda: len(place.heard(2)) == 9)
         assert place.heard(2) == [*texts, texts[0], *texts[2:]]
-        assert place.nodes[2].status()["datagrams"]["trains_lost"] == 1
+        assert place.nodes[2].status()["datagrams"]["trains"] == 9
+        await until(lambda: place.nodes[2].status()["datagrams"]["trains_lost"] == 1)
+
+    play(place, work())
+
+
+def test_who_receives_few_whole_trains_is_advised_to_use_smaller_packets() -> None:
+    place = Place(2, datagram_bytes=1_472)
+
+    async def work() -> None:
+        place.start(1)
+        place.start(2)
+        station = place.nodes[2].incoming.station
+        net = place.nodes[1].nets[0]
+        net._segments = False
+        send, count = net._send, 0
+
+        def lossy(datagram: Any, address: Any) -> None:
+            nonlocal count
+            count += 1
+            if count % 40:  # of three trains one loses a car
+                send(datagram, address)
+
+        place.nodes[1].submit(Submission([bytes(20_000)] * 60))
+        await until(lambda: station.arrived == 60)
+        assert place.nodes[2].status()["advice"] == []
+        net._send = lossy  # type: ignore[method-assign]
+        place.nodes[1].submit(Submission([bytes(20_000)] * 60))
+        await until(lambda: station.lost + station.arrived == 120 if place.nodes[2].status() else False)
+        (words,) = place.nodes[2].status()["advice"]
+        assert f"{station.lost} of 120" in words and "packet_bytes" in words
 
     play(place, work())
 
@@ -321,6 +351,20 @@ def test_bad_datagrams_are_counted_and_change_nothing() -> None:
 
 
 node: Node
+
+
+def test_a_probation_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    place = Place(2)
+
+    async def work() -> None:
+        place.start(1)
+        struck = Note("probation", {"member": 2, "until": 9, "why": "silence", "ns": 2_560_000_000})
+        place.core(1).scripts[b"struck"] = [struck, Note("probation", {"member": 2, "until": 10})]
+        place.start(2).submit(Submission([b"struck"]))
+        await until(lambda: caplog.messages)
+        assert caplog.messages == ["ordercast: member 1: member 2 is kept out for 2.56 s: its link failed (silence)"]
+
+    play(place, work())
 
 
 def test_timers_come_once_after_queued_packets_and_never_when_cancelled() -> None:
@@ -543,6 +587,101 @@ def test_datagrams_that_find_the_buffer_full_are_counted_and_told() -> None:
     finally:
         net.close()
         peer.close()
+
+
+def test_losses_are_counted_in_multicast_mode_too_whatever_was_sent_meanwhile() -> None:
+    """The kernel counts own multicasts that its filter drops among the losses, and no other send of ours."""
+    port, *ports = free_ports(3)
+    one, two = (("127.0.0.1", at) for at in ports)
+    group = ("239.192.74.9", port)
+    prefixes = [bytes([me]) * 24 for me in (1, 2)]
+    net, peer = (
+        NetSockets(NetAddresses(me, {1: one, 2: two}, group), prefix, lambda member: None)
+        for me, prefix in enumerate(prefixes, 1)
+    )
+    told: list[int] = []
+    read = 0
+
+    def drain() -> None:
+        nonlocal read
+        while count := peer.read(peer._unicast, lambda data, drops: told.append(drops), lambda *_: None, 100):
+            read += count
+
+    def speak(times: int) -> None:
+        for _ in range(times):
+            peer.send(prefixes[1] + bytes(100), 124, peer.targets)
+            peer.send((prefixes[1] + bytes(976)) * 4, 1000, peer.targets)  # four datagrams in one call
+            peer.send(prefixes[1] + bytes(100), 124, (one,))
+            peer.send((prefixes[1] + bytes(976)) * 4, 1000, (one,))
+
+    try:
+        sent = 0
+        for _ in range(2):
+            speak(50)
+            drain()
+            assert peer.lost == sum(told) == sent - read
+            flood = 2 * RECEIVE_BUFFER_BYTES // 50_000
+            for _ in range(flood):
+                net.send(prefixes[0] + bytes(50_000), 50_024, net.targets)
+            speak(50)
+            sent += flood
+            before, lost = sum(told), peer.lost
+            assert lost > before, "known before the kernel can tell with a datagram"
+            drain()
+            net.send(prefixes[0] + b"the kernel tells with the next one", 100, net.targets)
+            sent += 1
+            drain()
+            assert peer.lost == sum(told) == lost == sent - read
+    finally:
+        net.close()
+        peer.close()
+    assert peer.lost == sum(told), "also after the sockets are closed"
+
+
+class Slow:
+    """A socket whose buffer is full: a send that waits takes `seconds`, and then succeeds or not."""
+
+    def __init__(self, sock: socket.socket, seconds: float, drains: bool) -> None:
+        self.sock, self.seconds, self.drains = sock, seconds, drains
+        self.waits = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sock, name)
+
+    def sendto(self, data: Any, flags: int, address: Any) -> None:
+        self.sendmsg((data,), (), flags, address)
+
+    def sendmsg(self, data: Any, control: Any, flags: int, address: Any) -> None:
+        if flags & socket.MSG_DONTWAIT:
+            raise BlockingIOError
+        self.waits += 1
+        time.sleep(self.seconds)
+        if not self.drains:
+            raise BlockingIOError
+
+
+@pytest.mark.parametrize("segments", [True, False])
+@pytest.mark.parametrize("drains, waits", [(True, 10), (False, 1)])
+def test_a_turn_waits_for_a_full_buffer_no_longer_than_its_patience(segments: bool, drains: bool, waits: int) -> None:
+    one, two = (("127.0.0.1", port) for port in free_ports(2))
+    patience = Patience(40_000_000)
+    net = NetSockets(NetAddresses(1, {1: one, 2: two}), b"", lambda member: None, patience)
+    net._segments = segments
+    slow = net._unicast = Slow(net._unicast, 0.004, drains)  # type: ignore[assignment]
+    try:
+        for _ in range(30):  # a visit: 30 trains of 45 datagrams
+            net.send(bytes(45 * 1_400), 1_400, (two,))
+        assert slow.waits <= waits, "the whole visit waited, not each datagram"
+        cars = 45 if segments else 1
+        assert net.sent["full"] == 30 * 45 - cars * (slow.waits if drains else 0)
+        patience.renew()
+        net.send(b"x", 1, (two,))
+        assert slow.waits <= waits + drains, "what did not drain is not waited for in the next turn either"
+        net._unicast = slow.sock
+        net.send(b"x", 1, (two,))
+        assert not net._stuck, "it takes something again"
+    finally:
+        net.close()
 
 
 def test_room_follows_what_the_application_has_read() -> None:

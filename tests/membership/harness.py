@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Callable
 
 from ordercast.contract import ALL, CancelTimer, Note, Packet, SetTimer, Store, Transmit
@@ -15,6 +16,7 @@ from ordercast.membership import (
     Decision,
     Gathering,
     Membership,
+    Outdone,
     Parted,
     Returned,
     State,
@@ -38,7 +40,7 @@ class Owner:
     """Holds a Membership and passes a token; nothing else."""
 
     def __init__(self, world: World, identity: Identity, timeout_ns: int, direct: bool, options: dict) -> None:
-        self.world, self.me = world, identity.me
+        self.world, self.me, self.seat, self.why = world, identity.me, identity.me, ""
         self.peer = Peer(identity.me, identity.incarnation)
         self.m = Membership(identity, timeout_ns, world.rng, entry=lambda: b"", direct=direct, **options)
         self.ring = ViewId(0, 0)
@@ -69,6 +71,8 @@ class Owner:
                 return self.send_on(now)
             case Parted():
                 self.parted = True
+            case Outdone():
+                self.parted, self.why = True, decision.why
         return []
 
     def install(self, now: int) -> list:
@@ -87,7 +91,8 @@ class Owner:
     def receive(self, now: int, peer: Peer, packet: Packet) -> list:
         actions = self.m.heard(now, peer)
         if actions is None:
-            return []
+            self.world.refused[self.me] += 1
+            return self.carry(now, self.m.ignored(now, peer, packet))
         out = self.carry(now, actions)
         if not isinstance(packet, Token):
             return out + self.carry(now, self.m.receive(now, peer, packet))
@@ -144,6 +149,7 @@ class World:
         self.committed: dict[ViewId, tuple[int, ...]] = {}
         self.notes: list[tuple[int, int, Note]] = []
         self.incarnation = 0
+        self.refused: Counter[int] = Counter()
 
     # ---------------------------------------------------------------------------------------------------- the clock
 
@@ -171,6 +177,24 @@ class World:
             self.owners[q] = owner
             stored = {"ring_seq": (self.disk[q], b"")} if q in self.disk else {}
             self.do(owner, owner.carry(self.now, owner.m.start(self.now, stored)))
+
+    def second(self, q: int) -> Owner:
+        """A second process says it is q: its multicasts are heard by all, what is sent to q's address is not for it."""
+        self.incarnation += 1
+        owner = Owner(self, Identity(q, self.incarnation, self.ids), self.timeout_ns, self.direct, self.options)
+        owner.seat = -q
+        self.owners[owner.seat] = owner
+        self.do(owner, owner.carry(self.now, owner.m.start(self.now, {})))
+        return owner
+
+    def unplug(self, q: int) -> Owner:
+        """Its address goes to another machine; the process lives on."""
+        owner = self.owners.pop(q)
+        owner.seat = -q
+        self.owners[-q], self.disk[-q] = owner, self.disk[q]
+        for seat, name in [key for key in self.timers if key[0] == q]:
+            self.set_timer(-q, name, self.timers.pop((seat, name))[0])
+        return owner
 
     def crash(self, q: int) -> None:
         del self.owners[q]
@@ -202,35 +226,35 @@ class World:
                 case Transmit():
                     self.transmit(owner, action)
                 case SetTimer():
-                    self.set_timer(owner.me, action.name, action.at)
+                    self.set_timer(owner.seat, action.name, action.at)
                 case CancelTimer():
-                    self.timers.pop((owner.me, action.name), None)
+                    self.timers.pop((owner.seat, action.name), None)
                 case Store():
                     self.at(self.now + self.store_ns, lambda o=owner, a=action: self.stored(o, a))
                 case Note():
-                    self.notes.append((self.now, owner.me, action))
-        if owner.parted and self.owners.get(owner.me) is owner:
-            self.crash(owner.me)
+                    self.notes.append((self.now, owner.seat, action))
+        if owner.parted and self.owners.get(owner.seat) is owner:
+            self.crash(owner.seat)
 
     def stored(self, owner: Owner, store: Store) -> None:
-        if self.owners.get(owner.me) is not owner:
+        if self.owners.get(owner.seat) is not owner:
             return
-        if owner.me in self.broken_disks:
+        if owner.seat in self.broken_disks:
             why = "no space left"
             self.do(owner, owner.carry(self.now, owner.m.store_failed(self.now, store.key, store.number, why)))
         else:
-            self.disk[owner.me] = max(store.number, self.disk.get(owner.me, 0))
+            self.disk[owner.seat] = max(store.number, self.disk.get(owner.seat, 0))
             self.do(owner, owner.carry(self.now, owner.m.stored(self.now, store.key, store.number)))
 
     def transmit(self, owner: Owner, action: Transmit) -> None:
         packet = action.packet
         if isinstance(packet, CommitToken):
-            assert self.disk.get(owner.me, 0) >= packet.ring_id.seq, "M7: ring_seq on storage >= every id on a token"
+            assert self.disk.get(owner.seat, 0) >= packet.ring_id.seq, "M7: ring_seq on storage >= every id on a token"
         if self.wire and not isinstance(packet, Token):
             packet = CODEC.decode(CODEC.encode(packet))
         unicast = action.to != ALL
-        for q in (action.to,) if unicast else self.ids:
-            if q == owner.me or self.drop(owner.me, q, packet, unicast):
+        for q in (action.to,) if unicast else (*self.ids, *(seat for seat in self.owners if seat < 0)):
+            if q == owner.seat or self.drop(owner.me, abs(q), packet, unicast):
                 continue
             self.at(
                 self.now + self.delay(),
@@ -250,7 +274,7 @@ class World:
                 self.at(self.now + self.delay(), lambda: self.hint(sender, q))
 
     def hint(self, owner: Owner, q: int) -> None:
-        if self.owners.get(owner.me) is owner:
+        if self.owners.get(owner.seat) is owner:
             self.do(owner, owner.carry(self.now, owner.m.unreachable(self.now, q)))
 
     def set_timer(self, q: int, name: str, at: int) -> None:
@@ -275,15 +299,15 @@ class World:
         assert before == committed.members, "one id, one set of members"
 
     def installed(self, now: int, owner: Owner, ring: ViewId, members: tuple[int, ...]) -> None:
-        last = [v for v in self.views if v[1] == owner.me]
+        last = [v for v in self.views if v[1] == owner.seat]
         assert not last or last[-1][2] < ring, "view ids grow along a member"
-        self.views.append((now, owner.me, ring, members, str(owner.cause)))
+        self.views.append((now, owner.seat, ring, members, str(owner.cause)))
 
     def check_invariants(self) -> None:
         for q, owner in self.owners.items():
             m = owner.m
             if m.state is State.OPERATIONAL and q not in self.paused and not m.standing.young:
-                chosen = m.chooser(m.standing.taught(m.sight.table.rows))
+                chosen = m.chooser(self.now, m.standing.taught(m.sight.table.rows))
                 assert chosen == m.members or "m.poll" in m.step.deadlines.due, f"M8 at {q}: {chosen} != {m.members}"
             assert m.number.stored >= m.number.used or not m.frozen
 
@@ -292,7 +316,7 @@ class World:
         until_ns = self.now if until_ns is None else until_ns
         out = dict.fromkeys(self.ids, 0)
         for when, q, *_ in self.views:
-            if since_ns < when <= until_ns:
+            if q in out and since_ns < when <= until_ns:
                 out[q] += 1
         return out
 

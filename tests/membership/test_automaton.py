@@ -6,11 +6,12 @@ import pytest
 from harness import MS, World
 from msgspec.structs import replace
 
-from ordercast.membership import Gathering, State
+from ordercast.membership import Gathering, Hello, State
 from ordercast.membership.automaton import TABLE, Act, Happening, Rule
 from ordercast.membership.cause import START
+from ordercast.membership.packets import PackedRows, Rival
 from ordercast.membership.standing import Standing
-from ordercast.types import Cause, ViewId
+from ordercast.types import Cause, Peer, ViewId
 
 S, H = State, Happening
 
@@ -37,6 +38,7 @@ LEADS = """
     COMMIT_LATE     - - G -
     INSTALLED       - - - O
     LEAVE           P P P P
+    OUTDONE         P P P P
 """
 
 
@@ -182,7 +184,15 @@ TOLD = {  # by the owner, the driver or another ring's packet: each in every sta
     H.BLAMED: lambda m, now, peer: m.suspect(now, Cause("stuck", peer.id), (peer.id,)),
     H.WENT_ON: lambda m, now, peer: m.foreign(now, peer, ViewId(m.ring_seq + 400, peer.id)),
     H.LEAVE: lambda m, now, peer: m.leave(now),
+    H.OUTDONE: lambda m, now, peer: rival_names(m, now),
 }
+
+
+def rival_names(m, now):
+    """A life of my id that was with others says twice that it has met me."""
+    hello = Hello(m.view, PackedRows((), (), ()), Rival(m.sight.incarnation, True, 2**60))
+    m.ignored(now, Peer(m.me, 99), hello)
+    return m.ignored(now + 5 * MS, Peer(m.me, 99), hello)
 
 
 @pytest.mark.parametrize("state", [S.OPERATIONAL, S.GATHER, S.COMMIT, S.RECOVERY])

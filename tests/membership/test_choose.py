@@ -4,10 +4,13 @@ import random
 from itertools import combinations
 
 import pytest
+from msgspec.structs import replace
 
+from ordercast.membership import Hello, Membership
 from ordercast.membership import choose as module
-from ordercast.membership.choose import NO_VIEW, Chooser, Graph, Row, bits, choose, linked, views
-from ordercast.types import ViewId
+from ordercast.membership.choose import NO_VIEW, Chooser, Graph, Row, bits, choose, linked, search, views
+from ordercast.membership.table import _pack
+from ordercast.types import Identity, Peer, ViewId
 
 
 def random_rows(rng, n, direct_share=0.6):
@@ -124,12 +127,82 @@ def test_cut_off_is_the_same_everywhere_and_always_gives_a_clique(monkeypatch):
             assert all(choose(rows, me) == view for me in view)
 
 
+EVERYBODY = range(1, 65)
+
+
+def pairs_apart(skip=0):
+    """Complement of many disjoint pairs: 2^32 maximal cliques."""
+    rows = {
+        q: Row(q, 1, 1, NO_VIEW, False, frozenset(EVERYBODY) - {q + 1 if q % 2 else q - 1, q + skip}) for q in EVERYBODY
+    }
+    rows[1 + skip] = Row(1 + skip, 1, 1, NO_VIEW, False, rows[1 + skip].hears | {1 + skip})
+    return rows
+
+
 def test_sixty_four_members_within_the_steps():
-    """Complement of many disjoint pairs: 2^32 maximal cliques; the search stops at its bound."""
-    ids = range(1, 65)
-    rows = {q: Row(q, 1, 1, NO_VIEW, False, frozenset(ids) - {q + 1 if q % 2 else q - 1}) for q in ids}
-    chosen = choose(rows, 1)
+    chosen, steps = search(pairs_apart(), 1)
     assert len(chosen) == 32 and 1 in chosen
+    assert steps == 2_000
+
+
+def test_a_choice_has_one_budget_and_each_further_cell_a_few_steps():
+    """Of a random graph the first cells spend the budget: who is in the last one pays n + 1 for each further cell."""
+    rng = random.Random(8)
+    rows = {}
+    for q in EVERYBODY:
+        rows[q] = Row(q, 1, 1, NO_VIEW, False, frozenset({q, *(r for r in EVERYBODY if rng.random() < 0.85)}))
+    found = views(rows)
+    for view in found:
+        for me in view[:1]:
+            chosen, steps = search(rows, me)
+            assert chosen == view
+            assert steps <= 2_000 + (len(EVERYBODY) + 1) * (len(found) - 1)
+    assert len(found) > 4, "there are further cells"
+
+
+def test_new_tables_cannot_keep_a_member_busy():
+    """Many tables of the worst kind within T_gap: one search; the newest is looked at when it is over."""
+    chooser, gap = Chooser(1, False, 1_000), 1_000
+    spent = []
+
+    def search_counted(*what):
+        found = search(*what)
+        spent.append(found[1])
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "search", search_counted)
+        tables = [pairs_apart(skip=k) for k in range(1, 64)]
+        answers = [chooser(5, rows) for rows in tables]
+        assert answers[0] is not None and set(answers[1:]) == {None}
+        assert chooser(6, tables[0]) == answers[0], "what was looked at is remembered"
+        assert spent == [2_000] and chooser.rest == 5 + gap
+        assert chooser(5 + gap, tables[-1]) is not None and len(spent) == 2
+
+
+def test_ordinary_tables_cost_no_rest():
+    chooser = Chooser(1, False, 1_000)
+    for gone in range(2, 65):
+        rows = {q: Row(q, 1, 1, NO_VIEW, False, frozenset(EVERYBODY) - {gone}) for q in EVERYBODY if q != gone}
+        assert chooser(7, rows) == tuple(q for q in EVERYBODY if q != gone)
+
+
+def test_hellos_with_new_graphs_cost_a_bounded_number_of_steps(monkeypatch):
+    """What a neighbour can make this member do: Hellos, each with another graph of 64 members, for ten T_gap."""
+    spent = []
+    monkeypatch.setattr(module, "search", lambda *what: (found := search(*what), spent.append(found[1]))[0])
+    timeout = 40_000_000
+    m = Membership(Identity(1, 5, tuple(EVERYBODY)), timeout, random.Random(1), entry=lambda: b"")
+    m.start(0, {})
+    peer, gap = Peer(3, 5), timeout // 20
+    for k in range(200):
+        now = 1 + k * gap // 20
+        m.heard(now, peer)
+        graph = pairs_apart(skip=1 + k % 62).values()
+        rows = [replace(row, incarnation=5, version=k + 2) for row in graph if row.id > 1]
+        m.receive(now, peer, Hello(NO_VIEW, _pack(rows)))
+    assert sum(spent) <= 11 * (2_000 + 64 * 65), "one dear choice per T_gap"
+    assert sum(spent) > 2_000, "but there are some"
 
 
 def test_direct_links_only():
@@ -141,15 +214,15 @@ def test_direct_links_only():
 
 def test_last_result_is_remembered_by_content(monkeypatch):
     calls = []
-    monkeypatch.setattr(module, "choose", lambda *a: calls.append(1) or (1, 2))
-    chooser = Chooser(1, False)
+    monkeypatch.setattr(module, "search", lambda *a: calls.append(1) or ((1, 2), 3))
+    chooser = Chooser(1, False, 1_000)
     rows = {q: Row(q, 1, 1, NO_VIEW, False, frozenset({1, 2})) for q in (1, 2)}
-    chooser(rows)
+    chooser(0, rows)
     rows[2] = Row(2, 1, 9, NO_VIEW, False, frozenset({1, 2}))  # only the version moved
-    chooser(rows)
+    chooser(0, rows)
     assert len(calls) == 1
     rows[2] = Row(2, 1, 10, NO_VIEW, False, frozenset({2}))
-    chooser(rows)
+    chooser(0, rows)
     assert len(calls) == 2
 
 

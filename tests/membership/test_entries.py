@@ -4,10 +4,17 @@ import pytest
 from harness import World
 
 from ordercast.errors import WireError
-from ordercast.limits import COMMIT_TOKEN_BYTES_MAX, DATAGRAM_BYTES_MIN, ENTRY_BYTES_MAX, MEMBERS_MAX, entry_bytes_max
+from ordercast.limits import (
+    COMMIT_TOKEN_BYTES_MAX,
+    DATAGRAM_BYTES_MIN,
+    ENTRY_BYTES_MAX,
+    MEMBERS_MAX,
+    RING_SEQ_MAX,
+    entry_bytes_max,
+)
 from ordercast.live.outgoing import Outgoing
 from ordercast.membership import PACKETS, CommitToken
-from ordercast.membership.packets import RING_SEQ_MAX, Entry
+from ordercast.membership.packets import Entry
 from ordercast.protocols.totem.packets import SEQ_MAX, RingEntry
 from ordercast.types import ViewId
 from ordercast.wire.codec import Codec

@@ -40,11 +40,11 @@ def member(direct=False):
     """Member 1 of the installed view of 1 and 2: everything but Gather and Commit, which only take notes."""
     m = SimpleNamespace(gather=Part(), commit=Part(), step=Step(Times.of(T)), ballot=Ballot(1), number=RingNumber())
     m.standing = Standing(m)
-    m.sight = Sight(Identity(1, 1, (1, 2)), T, 60 * T, m.step.say, m.ballot.forget)
+    m.sight = Sight(Identity(1, 1, (1, 2)), m.standing, T, 60 * T, m.step.say, m.ballot.forget)
     m.voice = Voice(m.step, m.standing, m.sight, m.number, m.ballot, 0, 1400)
     m.patience = Patience(m.step, m.sight, direct)
-    m.stay = Stay(m.step, m.standing, m.sight, m.voice, Chooser(1, direct), m.patience, direct)
-    m.sight.start(0)
+    m.stay = Stay(m.step, m.standing, m.sight, m.voice, Chooser(1, direct, m.step.times.gap), m.patience, direct)
+    m.sight.start(0, 0)
     m.sight.hear(0, Peer(2, 1))
     m.standing.state = State.RECOVERY
     m.standing.form(VIEW, (1, 2))

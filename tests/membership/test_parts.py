@@ -177,8 +177,9 @@ def test_a_number_is_stored_before_it_is_used_and_raised_at_each_start():
     number = RingNumber()
     number.start(0, {"ring_seq": (40, b"")})
     assert number.used == 44 and number.next() == 48
-    number.see(100)
-    assert number.next() == 104
+    number.see(2, 100)
+    number.see(3, 2**40)
+    assert number.next() == 48 and number.next((1, 2)) == 104, "what somebody outside the proposal says leaves no mark"
     assert number.need(104) == [Store("ring_seq", 104 + RESERVE, b"")]
     assert number.need(104) == [], "under way"
     number.answered(104 + RESERVE)
@@ -216,8 +217,12 @@ def test_a_disk_that_fails_does_no_harm_while_numbers_are_in_reserve():
     number.need(10_000)
     number.failed(10_000 + RESERVE, "disk full")
     assert number.error and not number.ill
-    number.see(10_000)
+    assert number.want(8) == [] and not number.ill
+    number.want(10_000)
     assert number.ill
+    assert number.again() == [] and number.storing, "under way"
+    number.failed(number.storing, "disk full")
+    assert number.again() == [Store("ring_seq", 10_000 + RESERVE, b"")]
 
 
 def test_the_clock_is_a_lower_bound_too():
@@ -245,10 +250,13 @@ def test_only_the_smallest_commits_and_only_when_all_agree():
 
 def test_an_overtaken_join_says_nothing():
     ballot = Ballot(1)
-    assert ballot.newer(2, 5)
-    assert not ballot.newer(2, 4) and not ballot.newer(2, 5)
+    assert ballot.newer(0, 2, 5, 40)
+    assert not ballot.newer(9, 2, 4, 40) and not ballot.newer(40, 2, 5, 40)
     ballot.forget(2)
-    assert ballot.newer(2, 1), "a new life counts from the start"
+    assert ballot.newer(40, 2, 1, 40), "a new life counts from the start"
+    assert ballot.newer(41, 2, 2**32 - 1, 40), "a number that it never wrote"
+    assert not ballot.newer(81, 2, 3, 40)
+    assert ballot.newer(82, 2, 4, 40), "does no lasting harm"
 
 
 def test_no_proposal_commits_nothing():

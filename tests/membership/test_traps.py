@@ -306,12 +306,17 @@ def rows_not_relayed(patch):
 
 def a_working_view_is_no_evidence(patch):
     make = Chooser.__init__
-    patch.setattr(Chooser, "__init__", lambda self, me, direct: make(self, me, True))
+    patch.setattr(Chooser, "__init__", lambda self, me, direct, gap_ns: make(self, me, True, gap_ns))
 
 
 def no_preference_for_the_current_view(patch):
-    merit = Graph._merit
-    patch.setattr(Graph, "_merit", lambda self, clique: (merit(self, clique)[0], 0, merit(self, clique)[2]))
+    best = Graph.best
+
+    def fickle(self, among):
+        self.views = []
+        return best(self, among)
+
+    patch.setattr(Graph, "best", fickle)
 
 
 def no_probation(patch):
@@ -379,7 +384,7 @@ def own_pause_noticed_at_timers_only(patch):
 
 
 def the_dead_count_as_life(patch):
-    patch.setattr(Evidence, "stale", lambda self, q, incarnation: False)
+    patch.setattr(Evidence, "counts", lambda self, now, q, incarnation: True)
 
 
 def no_numbers_in_reserve(patch):

@@ -58,19 +58,6 @@ def test_members_with_another_timeout_are_refused_and_named():
     assert world.owners[3].m.status()["other_timeout_ns"] == {1: 40 * MS, 2: 40 * MS}
 
 
-def test_a_clone_is_named_and_the_older_one_refused():
-    world = World(2, 40)
-    world.start()
-    world.run_t(3)
-    old = world.owners[2]
-    clone = type(old.peer)(2, 99)
-    assert old.m.heard(world.now, clone) is None
-    assert old.m.status()["clone"] == 99
-    one = world.owners[1].m
-    assert one.heard(world.now, clone) is not None
-    assert one.heard(world.now, old.peer) is None, "the earlier life is refused from now on"
-
-
 def test_strangers_are_dropped():
     world = World(2, 40)
     world.start()
@@ -100,3 +87,40 @@ def test_status_says_what_it_waits_for():
     ]
     world.leave(2)
     assert world.owners[2].m.status()["waits"] == "for nothing: it left"
+
+
+def test_a_probation_is_named_with_its_reason_and_the_time_left():
+    """A link that flaps is shut out: its ends say so, for how long, and why."""
+    world = World(3, 40)
+    world.start()
+    world.run_t(4)
+    for _ in range(4):
+        world.drop = lambda a, b, packet, unicast: {a, b} == {1, 2}
+        world.run_t(3)
+        world.drop = lambda a, b, packet, unicast: False
+        world.run_t(3)
+    struck = [q for q in (1, 2) if world.owners[q].m.status()["probation"]]
+    assert struck
+    for q in struck:
+        m, other = world.owners[q].m, 3 - q
+        on = m.status()["probation"][other]
+        assert on["why"] == "silence" and 0 < on["left_ns"] <= m.sight.evidence.probation_ns(other)
+        assert m.apart().startswith(f"the probation of member {other}, another ")
+        assert "(its link failed: silence)" in m.apart()
+    notes = [note.fields for _, _, note in world.notes if note.name == "probation" and "why" in note.fields]
+    assert notes and all(note["ns"] > 0 and note["why"] for note in notes)
+    left = [world.owners[q].m.status()["probation"][3 - q]["left_ns"] for q in struck]
+    world.run_t(1)
+    assert [world.owners[q].m.status()["probation"][3 - q]["left_ns"] for q in struck] < left
+    world.run_t(80)
+    assert world.partition() == {(1, 2, 3)} and not any(owner.m.apart() for owner in world.owners.values())
+
+
+def test_who_does_not_hear_me_is_named():
+    world = World(3, 40)
+    world.start()
+    world.run_t(4)
+    world.drop = lambda a, b, packet, unicast: (a, b) == (1, 2)
+    world.run_t(20)
+    assert world.partition() in ({(1, 3), (2,)}, {(2, 3), (1,)})
+    assert world.owners[1].m.apart() == "member 2, heard here, to hear this one, or to end its probation"

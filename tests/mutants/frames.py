@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants.parts import token_site
+from tests.mutants.parts import token_site, totem
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Setup, Submit
@@ -120,3 +120,32 @@ def refuses_half(setup: Setup) -> Stack:
             return super()._submit(now, event)
 
     return token_site(setup, sender=Half)
+
+
+@mutant("leaves_at_once", "totem", AREA, "a member that leaves drops what it had accepted, and does not say so")
+def leaves_at_once(setup: Setup) -> Stack:
+    class Rude(Sender):
+        def settle(self, now: Nanoseconds) -> list[Action]:
+            return self.go(now) if self.leaving else []
+
+        def unsent(self, below: tuple[int, int] | None = None) -> tuple[int, int] | None:
+            return None
+
+    return totem(setup, sender=Rude)
+
+
+@mutant("leaves_when_all_is_sent", "totem", AREA, "a member leaves before it knows that what it sent has arrived")
+def leaves_when_all_is_sent(setup: Setup) -> Stack:
+    stack = totem(setup)
+    stack.nodes[-1].layer.sender._unsettled = list  # type: ignore[attr-defined]
+    return stack
+
+
+@mutant("leaves_and_names_too_little", "totem", AREA, "who gives up waiting names only what was never sent")
+def leaves_and_names_too_little(setup: Setup) -> Stack:
+    class Vague(Sender):
+        def unsent(self, below: tuple[int, int] | None = None) -> tuple[int, int] | None:
+            first = self.outbox.first()
+            return (first, self.outbox.counter) if first else None
+
+    return totem(setup, sender=Vague)

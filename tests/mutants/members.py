@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -39,12 +39,12 @@ def members_one_way_hearing(setup: Setup) -> Stack:
     class OneWay(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
             both = {
                 q: replace(row, hears=row.hears | {p for p, r in rows.items() if q in r.hears}) if row.hears else row
                 for q, row in rows.items()
             }
-            return super().__call__(both)
+            return super().__call__(now, both)
 
     return totem(setup, chooser=OneWay)
 
@@ -65,9 +65,9 @@ def members_work_is_no_evidence(setup: Setup) -> Stack:
     class Direct(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
             self.direct = True
-            return super().__call__(rows)
+            return super().__call__(now, rows)
 
     return totem(setup, chooser=Direct)
 
@@ -79,8 +79,8 @@ def members_no_preference(setup: Setup) -> Stack:
     class Fickle(Chooser):
         __slots__ = ()
 
-        def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
-            return super().__call__({q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
+        def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
+            return super().__call__(now, {q: replace(row, view=NO_VIEW, working=False) for q, row in rows.items()})
 
     return totem(setup, chooser=Fickle)
 
@@ -121,8 +121,8 @@ def members_earlier_life_counts(setup: Setup) -> Stack:
     class AnyLife(Evidence):
         __slots__ = ()
 
-        def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
-            return False
+        def counts(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+            return True
 
     return totem(setup, evidence=AnyLife)
 
@@ -156,8 +156,8 @@ def members_clone_admitted(setup: Setup) -> Stack:
     class Twin(Sight):
         __slots__ = ()
 
-        def admit(self, peer: Peer) -> bool:
-            return peer.id == self.me or super().admit(peer)
+        def admit(self, now: Nanoseconds, peer: Peer) -> bool:
+            return peer.id == self.me or super().admit(now, peer)
 
     return totem(setup, sight=Twin)
 
@@ -345,18 +345,33 @@ def members_any_set_accepted(setup: Setup) -> Stack:
     return totem(setup, commit=Agrees)
 
 
+class OldCommits(Commit):
+    """A commit token of an earlier ring is as good as one of a new ring."""
+
+    def came(self, now: Nanoseconds, token: CommitToken) -> None:
+        used, self._number.used = self._number.used, 0
+        super().came(now, token)
+        self._number.used = max(used, self._number.used)
+
+
+@mutant("members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted")
+def members_old_commit_accepted(setup: Setup) -> Stack:
+    return totem(setup, commit=OldCommits)
+
+
 @mutant(
-    "members_old_commit_accepted", "totem", AREA, "a commit token of an earlier ring is accepted",
+    "members_old_commit_believed", "totem", AREA, "as before, and whatever stands in my entry's place counts as mine",
     scenario="old_commits",
 )  # fmt: skip
-def members_old_commit_accepted(setup: Setup) -> Stack:
-    class Old(Commit):
+def members_old_commit_believed(setup: Setup) -> Stack:
+    class Believes(OldCommits):
         def came(self, now: Nanoseconds, token: CommitToken) -> None:
-            used, self._number.used = self._number.used, 0
+            forming = self._standing.forming
+            if forming is not None and len(token.entries) == len(token.members):
+                forming.entry = token.entries[token.members.index(token.to)]
             super().came(now, token)
-            self._number.used = max(used, self._number.used)
 
-    return totem(setup, commit=Old)
+    return totem(setup, commit=Believes)
 
 
 @mutant("members_restart_reuses_numbers", "totem", AREA, "a restarted member begins with ring number 0 again")
@@ -375,8 +390,8 @@ def members_ring_numbers_wrap(setup: Setup) -> Stack:
     class Wraps(RingNumber):
         __slots__ = ()
 
-        def next(self) -> int:
-            return super().next() % 2**31
+        def next(self, members: Iterable[MemberId] = ()) -> int:
+            return super().next(members) % 2**31
 
     return totem(setup, number=Wraps)
 
@@ -386,7 +401,7 @@ def members_number_not_raised(setup: Setup) -> Stack:
     class Same(RingNumber):
         __slots__ = ()
 
-        def next(self) -> int:
+        def next(self, members: Iterable[MemberId] = ()) -> int:
             return self.used + 4
 
     return totem(setup, number=Same)
@@ -396,8 +411,8 @@ def members_number_not_raised(setup: Setup) -> Stack:
 def members_left_out_not_taken_back(setup: Setup) -> Stack:
     class Closed(Stay):
         def consider(self, now: Nanoseconds) -> None:
-            chosen = self._chooser(self._standing.taught(self._sight.table.rows))
-            if not set(chosen) > set(self._standing.installed.members):
+            chosen = self._chooser(now, self._standing.taught(self._sight.table.rows))
+            if not set(chosen or ()) > set(self._standing.installed.members):
                 super().consider(now)
 
     return totem(setup, stay=Closed)

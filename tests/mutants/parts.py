@@ -44,6 +44,7 @@ def totem(
     setup: Setup,
     *,
     groups: type[Groups] = Groups,
+    sender: type[Sender] = Sender,
     inbox: type[Inbox] = Inbox,
     outbox: type[Outbox] = Outbox,
     layer: type[RingLayer] = RingLayer,
@@ -59,6 +60,7 @@ def totem(
     framing, bottom = Framing(), layer(setup, setup.options)
     framing.inbox = inbox()
     bottom.turn.__class__ = turn
+    bottom.sender.__class__ = sender
     bottom.sender.outbox.__class__ = outbox
 
     class Patched(rings):  # type: ignore[misc, valid-type]

@@ -196,8 +196,8 @@ def never_stable(setup: Setup) -> Stack:
 @mutant("back_pressure_stays", "token_site", AREA, "a window that fell because an application did not read never rises")
 def back_pressure_stays(setup: Setup) -> Stack:
     class Stays(Link):
-        def _room(self, frames: int) -> list[Action]:
-            return super()._room(min(frames, self.windows[self.rank] * self.n))
+        def _room(self, now: Nanoseconds, frames: int) -> list[Action]:
+            return super()._room(now, min(frames, self.windows[self.rank] * self.n))
 
     return token_site(setup, link=Stays)
 

@@ -82,10 +82,10 @@ def _headers_unreadable(path: Path) -> None:
 def _unknown_event(path: Path) -> None:
     table = pq.read_table(path)
     kinds = table["kind"].to_pylist()
-    kinds[7] = 200
+    kinds[7] = "teleport"
     metadata = pq.ParquetFile(path).metadata.metadata or {}
     at = table.schema.get_field_index("kind")
-    table = table.set_column(at, "kind", pa.array(kinds, pa.uint8()))
+    table = table.set_column(at, "kind", pa.array(kinds, pa.string()))
     keep = {key: value for key, value in metadata.items() if key != b"ARROW:schema"}
     pq.write_table(table.replace_schema_metadata(keep), path)
 
@@ -108,7 +108,7 @@ BAD: dict[str, tuple[Callable[[Path], None], str]] = {
     "two headers": (_two_headers, "two headers"),
     "rows without a header": (_no_header, "no header"),
     "headers of nonsense": (_headers_unreadable, "headers"),
-    "unknown event": (_unknown_event, "unknown event 200"),
+    "unknown event": (_unknown_event, "unknown event teleport"),
     "gzip cut short": (_gzipped, "cannot be read as Parquet"),
     "gone": (_removed, "cannot be read"),
 }

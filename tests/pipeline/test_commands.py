@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,24 @@ def test_a_broken_one(call: Answer, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["verify", str(tmp_path / "bad"), "--plain"]) == 1
     out = capsys.readouterr().out
     assert "S2   no duplication" in out and "broken" in out and "twice" in out
+
+
+def test_one_cause_is_told_once_and_what_had_no_events_is_not_called_good(
+    call: Answer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run("bad", 3, Shape(members=3, frames_mean=60, crash_share=0.0, partition_share=0.0))
+    write_made_up(tmp_path / "bad", [(run, inject(run, "swaps two", 1))])
+    code, said = call("verify", tmp_path / "bad", "--plain", "--promises", "S11,S17,S18,S19")
+    assert code == 1 and [found["promise"] for found in said["broken"]] == ["S18"] and said["broken_total"] == 1
+    assert {line["promise"]: (line["broken"], line["nothing"]) for line in said["promises"]} == {
+        "S11": (0, 1), "S17": (1, 0), "S18": (1, 0), "S19": (1, 0),
+    }  # fmt: skip
+    assert main(["verify", str(tmp_path / "bad"), "--plain"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("bad: S") == 1 and re.search(r"virtual synchrony +nothing to judge", out)
+    code, said = call("report", tmp_path / "bad", "--plain", "--out", tmp_path / "report")
+    page = Path(said["report"]).read_text()
+    assert page.count('<h3><span class="mark bad">') == 1 and "nothing to judge" in page
 
 
 def test_a_file_that_cannot_be_read(good: Path, call: Answer, capsys: pytest.CaptureFixture[str]) -> None:

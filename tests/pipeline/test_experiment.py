@@ -101,7 +101,7 @@ def test_all_faults_of_the_runs_are_told_once_each() -> None:
     with pytest.raises(ConfigError) as found:
         from_dict(table, "x.toml")
     assert found.value.faults == [
-        "x.toml: run 0 (members = 3): load.rate: x: expected a number above 0",
+        "x.toml: run 0 (members = 3): load.rate: x: expected a number from 0.000001 to 1000000000",
         "x.toml: run 0 (members = 3): mesages: unknown key mesages; did you mean messages?",
         "x.toml: run 3 (members = 900): members: 900: expected a whole number from 1 to 64",
     ]

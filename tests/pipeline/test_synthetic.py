@@ -6,6 +6,7 @@ import pytest
 from synthetic import FAULTS, Shape, fault_plan, inject, make_run, make_runs
 from synthetic.runs import Run, columns_of
 
+from ordercast.trace.sound import first_fault
 from ordercast.trace.trace import Trace
 from ordercast.verify import check as plain
 from ordercast.verify.columns import check as over_arrays
@@ -15,6 +16,7 @@ SHAPES = [Shape(members=4, frames_mean=60, crash_share=0.4, partition_share=0.4,
 
 def broken(run: Run) -> set[str]:
     columns = columns_of(run)
+    assert first_fault(columns) is None, "a reader would refuse it"
     by_arrays = {v.promise: v.state for v in over_arrays(columns, run.header)}
     by_loops = {v.promise: v.state for v in plain(Trace(run.header, columns.rows()))}
     assert by_arrays == by_loops

@@ -122,7 +122,9 @@ def carried(scenario: Scenario) -> tuple[Carrier, list[tuple[int, int, Any]]]:
     """A carrier between hosts without processes, and what arrives where."""
     schedule, seen, codec = Schedule(), [], Codec((Token,))
     hosts = {id: up(id) for id in scenario.ids}
-    carrier = Carrier(scenario, schedule, journal(schedule), hosts, codec, hears_self=False, sizes=False)
+    carrier = Carrier(
+        scenario, schedule, journal(schedule), hosts, codec, hears_self=False, all_lives=False, sizes=False
+    )
     carrier.arrive_all = lambda hosts, datagram: seen.extend((schedule.time, h.id, datagram[2]) for h in hosts)
 
     def arrive(host: Host, datagram: Any) -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ordercast.errors import UsageError
-from ordercast.sim.faults import Duplication, Loss, Pause, Slow
+from ordercast.sim.faults import Crash, Duplication, Loss, Pause, Slow
 from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
@@ -61,6 +61,23 @@ def test_one_digest_under_any_hash_seed_and_level(scenario):
 
 def test_another_seed_gives_another_run():
     assert run(PLAIN).digest != run(PLAIN.changed(seed=8)).digest
+
+
+@pytest.mark.parametrize(("protocol", "layer"), [("totem", "ring"), ("token_site", "link")])
+def test_a_status_counts_what_was_lost_by_its_sender(protocol, layer):
+    calm = run(PLAIN.changed(protocol=protocol, members=3))
+    assert [said[layer]["repeated"] for said in calm.status.values()] == [{}, {}, {}]
+    lossy = run(PLAIN.changed(protocol=protocol, members=3, faults=(Loss(p=0.2, pairs=("1>*",), cast="multicast"),)))
+    for member in (2, 3):
+        repeated = lossy.status[member][layer]["repeated"]
+        assert repeated[1] > 0 and repeated[1] == max(repeated.values())
+
+
+def test_start_rows_tell_the_wall_clock():
+    scenario = PLAIN.changed(faults=(Crash(member=2, at_ms=40, down_ms=60),), protocol="totem")
+    starts = [row for row in run(scenario).trace.rows if row.kind == Kind.START]
+    assert len(starts) == 6 and starts[-1].time_ns > 0
+    assert {row.detail["wall_ns"] - row.time_ns for row in starts} == {scenario.start.wall_s * 10**9}
 
 
 def test_rows_of_the_life_cycle():

@@ -24,7 +24,7 @@ def values(kind: typing.Any) -> st.SearchStrategy:
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         low, high = kind.__metadata__[0].ge or 0, kind.__metadata__[0].le
-        return st.integers(max(low, 1), high or 2**60) if args[0] is int else st.floats(1e-3, high or 1e9)
+        return st.integers(max(low, 1), high) if args[0] is int else st.floats(max(low, 1e-3), high)
     if origin is typing.Literal:
         return st.sampled_from(args)
     if origin is tuple:
@@ -53,10 +53,10 @@ SCENARIOS = st.builds(
     hosts=structs(Hosts),
     clocks=structs(Clocks),
     start=structs(Start),
-    timeout_ms=st.floats(1e-3, 1e9),
+    timeout_ms=st.floats(1, 1e6),
     wire=st.booleans(),
     faults=st.lists(st.one_of([structs(kind) for kind in faults.FAULTS]), max_size=3).map(tuple),
-    heal_ms=st.none() | FLOATS,
+    heal_ms=st.none() | st.floats(0, 1e6),
 )
 
 
@@ -116,23 +116,23 @@ def test_a_file_as_people_write_it(tmp_path):
         ("xyzzy = 3", "f.toml: line 1: xyzzy: unknown key xyzzy: expected one of protocol, options, service, members,"),
         ("members = 65", "f.toml: line 1: members: 65: expected a whole number from 1 to 64"),
         ("seed = -1", "f.toml: line 1: seed: -1: expected a whole number from 0 to 2^64 - 1"),
-        ("timeout_ms = 0", "f.toml: line 1: timeout_ms: 0: expected a number above 0"),
-        ("timeout_ms = nan", "f.toml: line 1: timeout_ms: nan: expected a number above 0"),
+        ("timeout_ms = 0", "f.toml: line 1: timeout_ms: 0: expected a number from 1 to 86400000"),
+        ("timeout_ms = nan", "f.toml: line 1: timeout_ms: nan: expected a number from 1 to 86400000"),
         ("service = 'saf'", "service: saf: expected one of fifo, causal, agreed, safe, quasi; did you mean safe?"),
         ("datagram_bytes = 100", "f.toml: line 1: datagram_bytes: 100: expected a whole number from 548 to 65507"),
         ("senders = [9]", "f.toml: line 1: senders: member 9: expected members 1 to 3"),
         ("senders = [1,\n'b']", "f.toml: line 1: senders[1]: b: expected a whole number"),
-        ("sizes = [-1]", "f.toml: line 1: sizes[0]: -1: expected a whole number of at least 0"),
+        ("sizes = [-1]", "f.toml: line 1: sizes[0]: -1: expected a whole number from 0 to 33554432"),
         ("sizes = []", "f.toml: line 1: sizes: an empty array: expected at least one size"),
         ("closing = 3", "f.toml: line 1: closing: 3: expected heal_ms beside it"),
         ("load = 3", "f.toml: line 1: load: 3: expected a table"),
-        ("[load]\nbatch = 0", "f.toml: line 2: load.batch: 0: expected a whole number of at least 1"),
+        ("[load]\nbatch = 0", "f.toml: line 2: load.batch: 0: expected a whole number from 1 to 1000000"),
         ("[clocks]\ndrift_percent = 11", "f.toml: line 2: clocks.drift_percent: 11: expected a number from 0 to 10"),
         ("nets = []", "f.toml: line 1: nets: an empty array: expected at least one"),
         ("[[nets]]\nmodel = 'x'", "f.toml: line 2: nets[0].model: x: expected one of lan, links, graph"),
         ("[[nets]]\nmembers = [1]", "f.toml: line 1: nets: member 2 sits on none"),
         ("[[nets]]\nmodel = 'graph'", "f.toml: line 1: nets[0].edges: an empty array: expected at least one"),
-        ("[[nets]]\nmbit = inf", "f.toml: line 2: nets[0].mbit: inf: expected a number of at least 0 and below 1e+12"),
+        ("[[nets]]\nmbit = inf", "f.toml: line 2: nets[0].mbit: inf: expected a number from 0 to 1000000000"),
         (
             "[[nets]]\n[[nets]]\n[[nets.edges]]\na = 1\nb = 2\n[[nets.edges]]\na = 1",
             "f.toml: line 6: nets[1].edges[1].b: is missing: expected a whole number",
@@ -147,7 +147,7 @@ def test_a_file_as_people_write_it(tmp_path):
         ("[[faults]]\np = 1", "f.toml: line 1: faults[0].fault: is missing: expected one of"),
         ("faults = [{fault = 'loss'},\n3]", "f.toml: line 1: faults[1]: 3: expected a table"),
         ("[[faults]]\nfault = 'loss'\nprob = 1", "f.toml: line 3: faults[0].prob: unknown key prob"),
-        ("[[faults]]\nfault = 'loss'\np = 2", "f.toml: line 3: faults[0].p: 2.0: expected 0 to 1 (loss)"),
+        ("[[faults]]\nfault = 'loss'\np = 2", "f.toml: line 3: faults[0].p: 2: expected a number from 0 to 1"),
         (
             "[[faults]]\nfault = 'cut'\npairs = ['1+2']",
             """f.toml: line 3: faults[0].pairs: 1+2: expected "1>2", "1-2" or "*" for an end (cut)""",

@@ -76,3 +76,29 @@ def test_a_ring_with_packets_above_the_datagram_keeps_its_promises():
     assert outcome.ended == "delivered" and outcome.delivered >= 250
     assert [v for v in check(outcome.trace) if v.state == BROKEN] == []
     assert outcome.digest == run(scenario).digest
+
+
+@pytest.mark.parametrize("delay_ms", [2, 10, 50])
+def test_jitter_alone_costs_a_tenth_at_most(delay_ms):
+    """What is delivered everywhere in ten seconds, beside packets that fit one datagram; nothing is lost on the way."""
+
+    def delivered(packet_bytes):
+        scenario = Scenario(
+            protocol="totem",
+            members=4,
+            messages=8_000,
+            sizes=(1_000,),
+            load=Load(regime="periodic", rate=200.0),
+            nets=(Net(model="links", delay=Delay("uniform", high_us=2_000.0 * delay_ms)),),
+            datagram_bytes=DATAGRAM,
+            packet_bytes=packet_bytes,
+            timeout_ms=1_000.0,
+            limit_ms=10_000.0,
+        )
+        outcome = run(scenario, level="deliver")
+        assert not outcome.drops
+        rows = [row for row in outcome.trace.rows if row.kind == Kind.DELIVER]
+        return min(sum(row.count for row in rows if row.member == member) for member in scenario.ids)
+
+    small = delivered(DATAGRAM)
+    assert small > 7_000 and delivered(65_000) >= 0.9 * small

@@ -9,7 +9,20 @@ import msgspec
 import pytest
 
 from ordercast import verify
-from ordercast.contract import Action, Control, Delivered, Down, Event, GroupView, Refuse, Setup, Submit, Up, ViewChange
+from ordercast.contract import (
+    Action,
+    Control,
+    Delivered,
+    Down,
+    Event,
+    GroupView,
+    PassedBy,
+    Refuse,
+    Setup,
+    Submit,
+    Up,
+    ViewChange,
+)
 from ordercast.framing import Framing
 from ordercast.groups import GJoin, GLeave, Groups, GState
 from ordercast.protocols.totem.layer import RingLayer
@@ -56,10 +69,11 @@ def test_union_once_and_open() -> None:
         assert [type(e) for e in told(up(groups, event))] == [GroupView]
     both = data(1, 1, "blue", "red")
     assert told(up(groups, both)) == [both], "once, though this member is in both"
-    assert told(up(groups, data(1, 2, "green"))) == [], "a sender outside its group does not get its own message"
+    passed = told(up(groups, data(1, 2, "green")))
+    assert passed == [PassedBy(2, 1)], "a sender outside its group does not get its own message, and is told so"
     assert told(up(groups, data(1, 3))) != [], "to no group: to all"
     assert told(up(groups, control(1, GLeave("red")))) == [GroupView("red", (), ViewId(4, 1))]
-    assert told(up(groups, data(1, 4, "red"))) == []
+    assert told(up(groups, data(1, 4, "red"))) == [PassedBy(4, 1)]
 
 
 def merge(groups: Groups) -> list[Action]:

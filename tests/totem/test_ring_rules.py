@@ -278,11 +278,11 @@ def test_a_frame_numbered_beyond_all_reason_is_dropped_and_noted() -> None:
     script = Script()
     for line in ("members 2 protocol=totem", "run 5ms", "show note"):
         script.run(line)
-    ring = script.members[1].stack.nodes[-1].layer.rings.ring  # type: ignore[attr-defined]
+    ring = script.members[2].stack.nodes[-1].layer.rings.ring  # type: ignore[attr-defined]
     last = ring.released + 4 * ring.limits.buffer_frames
     for seq, dropped in ((last + 1, True), (last, False)):
         script.out.clear()
-        script.channels[2, 1].clear()
-        script.channels[2, 1].append(Data(ring.id, seq, frame(2, 1)))
-        script.run("pass 2 1")
-        assert (f"1: note drop why=number seq={seq}" in script.out) is dropped
+        script.channels[1, 2].clear()
+        script.channels[1, 2].append(Data(ring.id, seq, frame(1, 1)))
+        script.run("pass 1 2")
+        assert (f"2: note drop reason=number seq={seq}" in script.out) is dropped

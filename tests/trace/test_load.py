@@ -49,7 +49,7 @@ def write_live(directory: Path, head: Header, rows: list[Row]) -> list[Path]:
     return [file.path for file in files.values()]
 
 
-ROWS = [*some_rows(0), *some_rows(1), *some_rows(2), *some_rows(2, 10)]
+ROWS = [*some_rows(1), *some_rows(2), *some_rows(2, 10), *some_rows(4)]
 
 
 def test_a_live_directory(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_mixed_runs_and_two_headers(tmp_path: Path) -> None:
     [
         (lambda rows: rows[:5] + rows[6:], "local index 6 of member 1 was expected, found 7"),
         (lambda rows: rows[:5] + rows[4:], "local index 6 of member 1 was expected, found 5"),
-        (lambda rows: [*rows[:5], Row(1, 9, 6, 1, 1, 5)], "time goes backwards in row 6"),
+        (lambda rows: [*rows[:5], Row(1, 9, 6, 1, 1, 5)], "row 6 of member 1 in run 'r1': time goes backwards"),
     ],
 )
 def test_rows_that_do_not_follow_each_other(tmp_path: Path, change: object, why: str) -> None:
@@ -205,7 +205,7 @@ def test_a_parquet_file_that_is_no_trace_or_newer(tmp_path: Path) -> None:
     parquet.write(tmp_path / "t.parquet", [Trace(header(), some_rows(1))])
     table = pq.read_table(tmp_path / "t.parquet")
     metadata = dict(table.schema.metadata or {}) | pq.read_metadata(tmp_path / "t.parquet").metadata
-    pq.write_table(table.replace_schema_metadata(metadata | {parquet.SCHEMA: b"2"}), tmp_path / "n.parquet")
+    pq.write_table(table.replace_schema_metadata(metadata | {parquet.SCHEMA: b"3"}), tmp_path / "n.parquet")
     with pytest.raises(TraceError, match="newer"):
         load(tmp_path / "n.parquet")
     pq.write_table(table.replace_schema_metadata(metadata).drop_columns(["digest"]), tmp_path / "d.parquet")
@@ -216,6 +216,31 @@ def test_a_parquet_file_that_is_no_trace_or_newer(tmp_path: Path) -> None:
     pq.write_table(strange, tmp_path / "k.parquet")
     with pytest.raises(TraceError, match="unknown event 99"):
         load(tmp_path / "k.parquet")
+
+
+def test_what_others_see_in_parquet_and_files_of_the_first_version(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parquet.write(tmp_path / "t.parquet", [Trace(header(), ROWS)])
+    table = pq.read_table(tmp_path / "t.parquet")
+    metadata = pq.read_metadata(tmp_path / "t.parquet").metadata
+    assert not [field.name for field in table.schema if field.type == pa.uint64()]
+    assert table["kind"].to_pylist() == [Kind(row.kind).word for row in ROWS]
+    digests = [None if row.digest is None else row.digest - (row.digest >> 63 << 64) for row in ROWS]
+    assert table["digest"].to_pylist() == digests
+    wide = ("incarnation", "index", "sender_incarnation", "counter", "digest", "view_seq", "previous_seq")
+    old = table.set_column(table.schema.names.index("kind"), "kind", pa.array([r.kind for r in ROWS], pa.uint8()))
+    for name in wide:
+        column = pa.array([getattr(row, name) for row in ROWS], pa.uint64())
+        old = old.set_column(old.schema.names.index(name), name, column)
+    del metadata[b"ARROW:schema"]
+    pq.write_table(old.replace_schema_metadata(metadata | {parquet.SCHEMA: b"1"}), tmp_path / "old.parquet")
+    plain = table.set_column(table.schema.names.index("kind"), "kind", table["kind"].cast(pa.string()))
+    pq.write_table(plain.replace_schema_metadata(metadata), tmp_path / "plain.parquet")  # as other tools write words
+    for name in ("t", "old", "plain"):
+        [(_, columns)] = parquet.ParquetFile(tmp_path / f"{name}.parquet").runs()
+        assert columns.rows() == ROWS, name
 
 
 def test_a_cut_parquet_file(tmp_path: Path) -> None:

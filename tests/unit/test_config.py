@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct, structs
 
-from ordercast import config, interfaces, registry, toml_input
+import ordercast
+from ordercast import config, files, interfaces, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig, dump, load, make
 from ordercast.errors import ConfigError, UsageError
 
@@ -112,6 +113,61 @@ def test_from_python(tmp_path: Path) -> None:
         make(data | {"timeout_ms": 0})
 
 
+BY_HAND = GroupConfig(
+    group="demo", protocol="totem", members=(Member(1, "127.0.0.1", 7401), Member(2, "127.0.0.1", 7402)),
+    options=None, timeout_ms=200, datagram_bytes=1472, insecure=True,
+)  # fmt: skip
+
+
+def test_a_configuration_put_together_by_hand_is_completed(tmp_path: Path) -> None:
+    options = registry.get("totem").options()
+    got = make(structs.replace(BY_HAND, base=tmp_path), 1)
+    assert got == structs.replace(BY_HAND, base=tmp_path, options=options, packet_bytes=65_000)
+    assert make(got, 2) == got and ordercast.join(me=1, config=BY_HAND).config.options == options
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"insecure": False}, "insecure: datagrams are not sealed yet"),
+        ({"timeout_ms": 0}, "timeout_ms: 0: expected a whole number from 1"),
+        ({"timeout_ms": 1.5}, "timeout_ms: 1.5: expected a whole number from 1"),
+        ({"datagram_bytes": 0}, "datagram_bytes: 0: expected a whole number from 576"),
+        ({"datagram_bytes": "many"}, "datagram_bytes: many: expected a whole number from 576"),
+        ({"packet_bytes": 1}, "packet_bytes: 1: expected a whole number from 576"),
+        ({"protocol": "totm"}, "did you mean totem?"),
+        ({"options": {"windw": 1}}, "options.windw: unknown key windw"),
+        ({"options": 7}, "options: 7: expected a table"),
+        ({"group": ""}, "group: ''"),
+        ({"partition": "any"}, "partition: any"),
+        ({"state_dir": 3}, "state_dir: 3"),
+        ({"net": NetConfig("broadcast")}, "net.mode: broadcast: expected multicast or unicast"),
+        ({"net": NetConfig("unicast", port=0)}, "net.port: 0: expected a whole number from 1 to 65535"),
+        ({"net": "here"}, "net: here: expected a table"),
+        ({"trace": TraceConfig("all")}, "trace.level: all"),
+        ({"members": ()}, "member: an empty array: expected one [[member]] table"),
+        ({"members": None}, "member: "),
+        ({"members": ("127.0.0.1",)}, "member[0]: 127.0.0.1: expected a table"),
+        ({"members": (Member(1, "127.0.0.1", 0),)}, "member[0].address: 127.0.0.1:0: expected a port"),
+        ({"members": (Member(2, "127.0.0.1", 7402),)}, "member 1 is not listed: expected one of 2"),
+        (
+            {"members": (Member(1, "192.0.2.7", 7401),), "net": NetConfig("unicast")},
+            "insecure: member 1 at 192.0.2.7: expected 127.0.0.0/8",
+        ),
+    ],
+)
+def test_by_hand_the_same_is_refused_as_in_a_file(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ordercast.join(me=1, config=structs.replace(BY_HAND, **fields))
+    assert any(said in sentence for sentence in caught.value.faults), caught.value.faults
+
+
+@pytest.mark.parametrize("me", [None, "1", 1.0, True])
+def test_join_takes_an_id_for_me(me: object) -> None:
+    with pytest.raises(UsageError, match=r"join: me: .*: expected the id of a member"):
+        ordercast.join(me=me, config=BY_HAND)  # type: ignore[arg-type]
+
+
 # -------------------------------------------------------------------------------------------------------- the file
 
 
@@ -137,7 +193,7 @@ def test_directory(tmp_path: Path) -> None:
         (b"timeout_ms = " + b"9" * 5000, "not valid TOML"),
         (b"x = " + b"[" * 100_000, "not valid TOML"),
         (b"\x00", "not valid TOML"),
-        (b"#" * (toml_input.FILE_BYTES_MAX + 1), "larger than"),
+        (b"#" * (files.TEXT_BYTES_MAX + 1), "larger than"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path: Path, content: bytes, said: str) -> None:
@@ -205,6 +261,8 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ('trace.level = "loud"', "trace.level: loud: expected one of off, deliver, full, record"),
         ('trace.dir = "/dev/null"', "trace.dir: /dev/null: is not a directory"),
         ('trace.lvl = "off"', "did you mean level?"),
+        ("trace.keep_mb = -1", "trace.keep_mb: -1: expected a whole number from 0 to 1048576"),
+        ('trace.keep_mb = 5\ntrace.level = "record"', 'trace.keep_mb: 5: level = "record" needs all that was written'),
         ("options = 5", "options: 5: expected a table"),
         ("options.fai = true", "did you mean fair?"),
         ("options.fair = 3", "options.fair: 3: expected true or false"),

@@ -14,7 +14,9 @@ from ordercast.contract import (
     Body,
     CancelTimer,
     Down,
+    FreeSpace,
     Leave,
+    Left,
     Multicast,
     Originate,
     Refuse,
@@ -26,7 +28,7 @@ from ordercast.contract import (
     ViewChange,
     Window,
 )
-from ordercast.sender import LEAVE, Sender
+from ordercast.sender import LEAVE, PATIENCE, ROOM_OF_ONE_THAT_LEAVES, Sender
 from ordercast.types import Frame, Identity, Service, Submission, View, ViewId, ViewKind
 
 T = 40_000_000
@@ -40,13 +42,14 @@ class Said(Body, frozen=True, gc=False, tag=1):
 class Order:
     """An ordering protocol as the Sender sees it."""
 
-    def __init__(self, frame_bytes: int = 100, settled: bool = True, **more: Any) -> None:
+    def __init__(self, frame_bytes: int = 100, **more: Any) -> None:
         setup = Setup(Identity(1, 1, (1, 2)), T, None, frame_bytes, random.Random(1))
         setup.outbox_bytes = 1_000
-        self.settled = settled
-        self.sender = Sender(setup, (Service.AGREED,), lambda: self.settled, carry=self.carry, **more)
+        self.open: list[Frame] = []  # left, and not yet known to be everywhere
+        self.sender = Sender(setup, (Service.AGREED,), lambda: self.open, carry=self.carry, **more)
 
     def carry(self, frame: Frame) -> list[Action]:
+        self.open.append(frame)
         return [self.sender.multicast(Said(frame))]
 
     def submit(self, *payloads: bytes, service: Service = Service.AGREED, **more: bool) -> list[Action]:
@@ -148,21 +151,73 @@ def test_a_view_takes_back_a_message_half_originated() -> None:
     assert order.sender.waiting() == 3 and order.sender.take(1)[0].part == 0
 
 
+def leaving(order: Order, now: int = 0, until: int | None = None) -> list[Action]:
+    """What asking to leave causes, but for the room that is given up."""
+    actions = order.sender.down(now, Leave(until))
+    assert not actions or actions[0] == Down(FreeSpace(ROOM_OF_ONE_THAT_LEAVES))
+    return actions[1:]
+
+
 def test_leaving_drains_then_goes_once() -> None:
-    order = in_view(settled=False)
+    order = in_view()
     order.submit(bytes(90), bytes(90))
-    assert order.sender.down(0, Leave()) == [SetTimer(LEAVE, T)]
+    assert leaving(order) == [SetTimer(LEAVE, PATIENCE * T)]
     assert order.submit(b"late") == [Refuse("closed")] and order.submit(b"g", control=True) == [Refuse("closed")]
+    assert order.sender.down(0, FreeSpace(0)) == [], "who leaves reads no more, and holds nobody up"
     assert order.sender.settle(1) == [], "frames wait"
     assert sent(order.sender.up(1, Window(2))) == [1, 2]
     assert order.sender.settle(2) == [], "they have left and are not yet ordered"
-    order.settled = True
-    assert order.sender.settle(3) == [CancelTimer(LEAVE), Down(Leave())]
-    assert order.sender.settle(4) == order.sender.go(4) == order.sender.down(4, Leave()) == []
+    order.open.clear()
+    last = 3 + PATIENCE * T
+    assert order.sender.settle(3) == [CancelTimer(LEAVE), Down(Leave(last))]
+    assert order.sender.settle(4) == order.sender.go(4) == []
+    assert order.sender.down(4, Leave(9)) == [Down(Leave(9))], "the layer below need not wait so long either"
+    assert order.sender.up(5, Left()) == [Up(Left())]
 
 
-def test_leaving_ends_after_a_timeout_and_at_once_when_there_is_nothing_to_drain() -> None:
-    order = in_view(settled=False)
-    order.sender.down(0, Leave())
-    assert order.sender.go(T) == [CancelTimer(LEAVE), Down(Leave())]
-    assert in_view().sender.down(0, Leave())[1:] == [CancelTimer(LEAVE), Down(Leave())]
+def test_at_once_when_there_is_nothing_to_drain_also_before_the_first_view() -> None:
+    for order in (in_view(), Order()):
+        assert leaving(order)[1:] == [CancelTimer(LEAVE), Down(Leave(PATIENCE * T))]
+
+
+def test_leaving_waits_while_something_moves_and_names_what_did_not() -> None:
+    order = in_view()
+    order.submit(*(bytes(90) for _ in range(6)))
+    order.sender.up(0, Window(1))
+    leaving(order)
+    now = PATIENCE * T
+    order.sender.up(now, Window(1))
+    assert order.sender.timer(now) == [SetTimer(LEAVE, now + PATIENCE * T)], "a frame left"
+    now += PATIENCE * T
+    del order.open[0]
+    assert order.sender.timer(now) == [SetTimer(LEAVE, now + PATIENCE * T)], "one has arrived everywhere"
+    now += PATIENCE * T
+    order.sender.enter(ViewId(8, 1))
+    assert order.sender.timer(now) == [SetTimer(LEAVE, now + PATIENCE * T)], "a view began"
+    now += PATIENCE * T
+    assert order.sender.timer(now) == [CancelTimer(LEAVE), Down(Leave(now + PATIENCE * T))], "nothing moved"
+    assert order.sender.up(now, Left()) == [Up(Left((2, 6)))], "message 2 left, and is not known to have arrived"
+    order.open.clear()
+    assert order.sender.up(now, Left()) == [Up(Left((3, 6)))], "message 3 never left"
+    assert order.sender.up(now, Left((1, 2))) == [Up(Left((1, 6)))], "the layer below knows more"
+
+
+def test_leaving_takes_no_longer_than_the_application_allows() -> None:
+    order = in_view()
+    order.submit(bytes(250))
+    order.sender.up(0, Window(1))
+    assert leaving(order, 0, 3 * T) == [SetTimer(LEAVE, 3 * T)]
+    assert order.sender.down(1, Leave(2 * T)) == [SetTimer(LEAVE, 2 * T)], "asked again: sooner"
+    assert order.sender.down(2, Leave(5 * T)) == [SetTimer(LEAVE, 2 * T)], "never later"
+    order.sender.up(2 * T, Window(1))
+    assert order.sender.timer(2 * T) == [CancelTimer(LEAVE), Down(Leave(2 * T))], "though something moved"
+    assert order.sender.up(2 * T, Left()) == [Up(Left((1, 1)))], "a message of which a part left did not arrive"
+
+
+def test_control_messages_are_waited_for_and_never_named() -> None:
+    order = in_view()
+    order.submit(b"join", control=True)
+    leaving(order)
+    assert order.sender.settle(1) == []
+    order.sender.go(1)
+    assert order.sender.up(1, Left()) == [Up(Left())]

@@ -140,6 +140,17 @@ class World:
             self.up.discard(member)
             self.builder.add(0, Kind.CRASH, 1, sender=member, sender_incarnation=self.incarnation[member])
 
+    def leave(self) -> None:
+        """It names what it has not seen delivered by everybody of its view."""
+        if len(self.up) > 1:
+            member = self.pick.choice(sorted(self.up))
+            component, last = self.where[member], self.submitted[member]
+            held = min(component.done[m] for m in component.members)
+            open = [u["frame"]["counter"] for u in component.order[held:] if u.get("frame", {}).get("sender") == member]
+            first = min([*open, self.originated[member] + 1])
+            self.up.discard(member)
+            self.add(member, Kind.LEAVE, detail={"unsent": [first, last]} if first <= last else None)
+
     def restart(self) -> None:
         down = [m for m in self.incarnation if m not in self.up]
         if down:
@@ -234,6 +245,8 @@ def good(seed: int) -> Trace:
         steps += [world.reconfigure]
     if world.pick.random() < 0.5:
         steps += [world.crash, world.restart]
+    if world.pick.random() < 0.4:
+        steps += [world.leave, world.restart]
     for _ in range(world.pick.randint(5, 120)):
         world.pick.choice(steps)()
     world.finish()
@@ -376,8 +389,20 @@ def _refuse(rows: list[Row], pick: random.Random) -> None:
         )
 
 
+def _leave(rows: list[Row], pick: random.Random) -> None:
+    """Somebody leaves, or does not say all that it did not send."""
+    k = _some(rows, pick, Kind.LEAVE)
+    if k is not None:
+        rows[k] = replaced(rows[k], detail=pick.choice([None, {"unsent": [1, 2]}, {"unsent": [3, 9]}]))
+        return
+    k = _some(rows, pick, Kind.SUBMIT, Kind.DELIVER, Kind.VIEW)
+    if k is not None:
+        row = rows[k]
+        rows.insert(k + 1, Row(row.member, row.incarnation, 1, row.time_ns, 0, int(Kind.LEAVE)))
+
+
 MUTATIONS = (_swap, _twice, _lose, _move, _invent, _alter, _alter, _view, _view, _group, _split, _silence, _cut, _world,
-             _late, _refuse)  # fmt: skip
+             _late, _refuse, _leave, _leave)  # fmt: skip
 
 
 def mutated(trace: Trace, seed: int) -> Trace:

@@ -3,7 +3,8 @@
     run("1 view 1,2 | 1 sub 3 | 1 org 1-3 | 1 del 1:1-3 | 2 view 1,2 | 2 del 1:1-3")
 
 Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [from=MEMBERS/MEMBERS], sub N, org A-B,
-rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave, stable MEMBERS DELAY, gview GROUP MEMBERS, refuse, note NAME, fault.
+rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
+note NAME, fault.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
 """
@@ -19,7 +20,7 @@ from ordercast.types import Service
 
 ALL = (
     *(f"S{k}" for k in range(1, 27)),
-    *(f"L{k}" for k in range(1, 13)),
+    *(f"L{k}" for k in range(1, 14)),
 )
 
 
@@ -41,8 +42,9 @@ class Builder:
         self.index[key] = self.index.get(key, 0) + 1
         if kind == Kind.VIEW:
             self.view[key] = (fields["view_seq"], fields["view_rep"], fields["view_kind"])
-        elif member and "view_seq" not in fields and kind not in (Kind.START, Kind.CRASH):
-            fields["view_seq"], fields["view_rep"], fields["view_kind"] = self.view.get(key, (None, None, None))
+        elif member and kind not in (Kind.START, Kind.CRASH):
+            names = ("view_seq", "view_rep", "view_kind")
+            fields = dict(zip(names, self.view.get(key, (None, None, None)), strict=True)) | fields
         position = self.position.get(key, 0) if member else None
         if kind == Kind.DELIVER:
             self.position[key] = self.position.get(key, 0) + fields["count"]
@@ -81,11 +83,14 @@ def _option(word: str, fields: dict[str, Any]) -> bool:
         fields["digest"] = int(word[1:])
     elif word in ("safe", "causal", "fifo"):
         fields["service"] = int(Service[word.upper()])
-    elif word.startswith(("ring=", "order_seq=", "order_epoch=")):
+    elif word.startswith(("ring=", "order_seq=", "order_epoch=", "view_")):
         name, _, value = word.partition("=")
         fields[name] = int(value)
     elif word.startswith("stamp="):
         fields["detail"] = {"stamp": int(word[6:])}
+    elif word.startswith("unsent="):
+        first, count = _numbers(word[7:])
+        fields["detail"] = {"unsent": [first, first + count - 1]}
     elif word.startswith("g="):
         fields["groups"] = tuple(word[2:].split(","))
     elif word[0] == "!":

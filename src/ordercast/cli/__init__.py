@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "run": "Start a group of real processes here, send a workload, verify the run.",
     "member": "Be one member of a group, as its configuration says.",
     "status": "Say what each member of a running group does and waits for.",
+    "views": "Print the history of a group's views: when, who, why.",
     "simulate": "Run a group in virtual time, from a seed.",
     "verify": "Judge recorded runs against the promises.",
     "replay": "Replay recorded members or golden vectors and compare.",

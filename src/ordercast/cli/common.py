@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from ordercast.errors import UsageError
 from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
 from ordercast.words import bounds, near, short
+
+if TYPE_CHECKING:
+    from ordercast.config import GroupConfig
 
 JSON_VERSION = 1
 MARK = ".ordercast"  # in every output directory we made; only such a directory is replaced by --force
@@ -95,20 +98,20 @@ class Whole(click.ParamType):
 
 
 class Number(click.ParamType):
-    """A finite decimal number within bounds."""
+    """A decimal number within bounds; one that must be above 0 is at least a millionth."""
 
     name = "number"
 
-    def __init__(self, low: float = 0.0, high: float = math.inf, *, above: bool = False) -> None:
-        self.low, self.high, self.above = low, high, above
-        self.range = bounds(None if above else low, high if high < math.inf else None, low if above else None)
+    def __init__(self, low: float = 0.0, high: float = 1e9, *, above: bool = False) -> None:
+        self.low, self.high = max(low, 1e-6) if above else low, high
+        self.range = bounds(None if above else low, high, low if above else None)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            number = float(value)
+            number = float(value) if str(value).isascii() else math.nan
         except ValueError:
             number = math.nan
-        if math.isfinite(number) and (self.low < number if self.above else self.low <= number) and number <= self.high:
+        if self.low <= number <= self.high and (number == 0 or number >= 1e-6):
             return number
         raise BadValue(f"{short(value)}: expected a number{self.range}", ctx, param)
 
@@ -198,6 +201,22 @@ mode_option = click.option(
 out_option = click.option(
     "--out", type=click.Path(path_type=Path), default=None, help="Directory for traces and reports."
 )
+
+
+def group_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A group, by the directory of its run or by its file."""
+    help = "The group's file, instead of DIRECTORY."
+    function = click.option("--config", type=click.Path(path_type=Path), default=None, help=help)(function)
+    return click.argument("directory", required=False, type=click.Path(path_type=Path))(function)
+
+
+def group_file(directory: Path | None, config: Path | None) -> GroupConfig:
+    """What `group_options` named, read without regard to this machine's addresses."""
+    from ordercast import config as configuration
+
+    if (directory is None) == (config is None):
+        raise UsageError("expected either the directory of a run or --config FILE")
+    return configuration.load(config if config is not None else directory / "group.toml", here=False)  # type: ignore[operator]
 
 
 def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:

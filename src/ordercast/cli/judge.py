@@ -14,6 +14,7 @@ from ordercast.trace.load import live_trace
 from ordercast.trace.rows import SUFFIX
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE
+from ordercast.verify.verdict import HOLDS, NOTHING
 
 
 def read(directory: Path) -> Trace:
@@ -36,6 +37,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "judged": row["judged"],
             "text": row["text"] or _promised(row["promise"]),
             "example": msgspec.json.decode(row["example"]) if row["example"] else [],
+            "told_by": row["told_by"],
         }
         for row in rows
     ]
@@ -57,11 +59,14 @@ def report(directory: Path, rows: list[dict[str, Any]], engine: str) -> Path | N
 
 def table(verdicts: list[dict[str, Any]]) -> list[str]:
     """promise, verdict, judged: one line each; what is not plainly kept says why."""
-    lines = [f"  {'promise':<30} {'verdict':<13} {'judged':>12}"]
+    lines = [f"  {'promise':<30} {'verdict':<16} {'judged':>12}"]
     for each in verdicts:
         name, _, why = each["text"].partition(": ")
-        lines.append(f"  {name:<30} {each['verdict']:<13} {each['judged']:>12,}")
-        if each["verdict"] != "holds":
+        lines.append(f"  {name:<30} {each['verdict']:<16} {each['judged']:>12,}")
+        if each["told_by"]:
+            lines.append(f"        the same finding as {each['told_by']}")
+            continue
+        if each["verdict"] not in (HOLDS, NOTHING):
             lines.append(f"        {why}")
         lines += [f"        {row}" for row in each["example"]]
     return lines

@@ -18,9 +18,9 @@ def command(config: Path, me: int, work: str) -> int:
     """Be one member of a group, as its configuration says.
 
     Each line of standard input is sent as one message.  Deliveries and views are printed as they come, in the order
-    that all members see, each as one JSON object on a line: {"event": "view", ...}, {"event": "message", "sender":
-    2, "counter": 1, "data": "..."} (data_base64 if it is no UTF-8).  SIGTERM (or Ctrl-C) leaves the group in good
-    order; the end of standard input does not.
+    that all members see, each as one JSON object on a line: {"event": "view", "time": "...", ...}, {"event": "message",
+    "time": "...", "sender": 2, "counter": 1, "data": "..."} (data_base64 if it is no UTF-8).  SIGTERM (or Ctrl-C)
+    leaves the group in good order; the end of standard input does not.
     """
     from ordercast.live import lifeline
 

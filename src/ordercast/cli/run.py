@@ -213,8 +213,9 @@ def _table(obj: dict[str, Any]) -> str:
     else:
         lines.append(f"  promises, verified with {obj['verify']}:")
         lines += judge.table(obj["verdicts"])
-        kept = sum(v["verdict"] == "holds" for v in obj["verdicts"])
-        lines.append(f"  {kept} of {len(obj['verdicts'])} promises hold, {obj['violations']} broken")
+        kept, empty = (sum(v["verdict"] == word for v in obj["verdicts"]) for word in ("holds", "nothing to judge"))
+        said = f"  {kept} of {len(obj['verdicts'])} promises hold, {obj['violations']} broken"
+        lines.append(said + (f", {empty} had nothing to judge" if empty else ""))
     if obj["report"]:
         lines.append(f"  report: {obj['report']}")
     lines.append(f"  everything is in {obj['directory']}")

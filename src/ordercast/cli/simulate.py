@@ -150,8 +150,9 @@ def summary(scenario: Scenario, outcome: Outcome, verdicts: list[Verdict], wall:
         "violations": len(broken) if traced else None,
         "broken": [v.promise for v in broken],
         "cannot_judge": [v.promise for v in verdicts if v.state == "cannot judge"],
+        "nothing_to_judge": [v.promise for v in verdicts if v.state == "nothing to judge"],
         "held": [v.promise for v in verdicts if v.state == "holds"],
-        "examples": [{"promise": v.promise, "text": v.text, "rows": v.example} for v in broken],
+        "examples": [{"promise": v.promise, "text": v.text, "rows": v.example} for v in broken if not v.told_by],
         "digest": outcome.digest if traced else None,
         "ended": outcome.ended,
         "faults": dict(outcome.faults),
@@ -192,9 +193,13 @@ def _words(result: dict[str, Any], verdicts: list[Verdict]) -> str:
     if result["digest"]:
         lines.append(f"  digest {result['digest']}")
     for verdict in verdicts:
-        if verdict.state != "holds":
+        if verdict.told_by:
+            lines.append(f"  {verdict.state}: {verdict.promise}, the same finding as {verdict.told_by}")
+        elif verdict.state not in ("holds", "nothing to judge"):
             lines.append(f"  {verdict.state}: {verdict.text}")
             lines += [f"      {row}" for row in verdict.example]
+    if result["nothing_to_judge"]:
+        lines.append(f"  nothing to judge: {' '.join(result['nothing_to_judge'])}")
     if verdicts:
         lines.append(f"  promises held: {' '.join(result['held']) or 'none'}")
         lines.append("  a promise was BROKEN" if result["broken"] else "  no promise was broken")

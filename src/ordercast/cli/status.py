@@ -1,13 +1,16 @@
-"""`ordercast status`: what each member of a running group does and waits for."""
+"""`ordercast status`: what each member of a running group does and waits for; and of one, whether it is in a view."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ordercast.cli.common import Whole, emit, json_option
+from ordercast.cli.common import Whole, emit, group_file, group_options, json_option
+
+if TYPE_CHECKING:
+    from ordercast.config import GroupConfig
 
 
 def _lines(members: list[dict[str, Any]]) -> str:
@@ -16,44 +19,90 @@ def _lines(members: list[dict[str, Any]]) -> str:
         if "error" in each:
             lines.append(f"member {each['member']}: {each['error']}")
             continue
-        view = each["view"]
-        words = "no view yet" if view is None else f"view {view['id']} of {view['members']}, because of {view['cause']}"
         secure = "  [insecure]" if each.get("insecure") else ""
-        lines.append(f"member {each['member']}: {words}{secure}")
+        lines.append(f"member {each['member']}: {_in_view(each)}{secure}")
+        lines.append(f"    at {each['time']}, started {each['started']}")
+        for seen in each["views"]:
+            lines.append(
+                f"    {seen['time']}  view {seen['id']} of {_names(seen['members'])}: {seen['cause']}{_still(seen)}"
+            )
+        rates = each["rates"]
+        lines.append(
+            f"    each second: {rates['submitted']:g} messages submitted, {rates['delivered']:g} delivered; datagrams: "
+            f"{rates['datagrams_sent']:g} sent, {rates['datagrams_received']:g} received"
+        )
+        for peer in each["peers"]:
+            lost = f", {peer['frames_lost']} frames lost and asked for again" if peer["frames_lost"] else ""
+            lines.append(f"    from member {peer['member']}: {peer['packets_per_s']:g} packets a second{lost}")
         queues = ", ".join(f"{name} {size}" for name, size in each["queues"].items() if size)
-        lines.append(f"    queues: {queues or 'empty'}; datagrams lost here: {each['datagrams']['lost_here']}")
-        timers = ", ".join(f"{name} in {ms:.0f} ms" for name, ms in each["timers_ms"].items())
-        lines.append(f"    timers: {timers or 'none'}")
+        here = each["datagrams"]
+        lost = f"{here['lost_here']} unread, {here['unsent']} unsent, {here['trains_lost']} trains"
+        lines.append(f"    queues: {queues or 'empty'}; datagrams lost here: {lost}")
         if each["drops"]:
             lines.append("    dropped: " + ", ".join(f"{reason} {n}" for reason, n in each["drops"].items()))
         lines.append("    waits for: " + ("; ".join(each["waits"]) or "nothing"))
+        lines += [f"    advice: {words}" for words in each["advice"]]
     return "\n".join(lines)
 
 
+def _in_view(each: dict[str, Any]) -> str:
+    view = each["view"]
+    if view is None:
+        return "running" if each["in_view"] else "no view yet"
+    words = f"view {view['id']} of {_names(view['members'])}, because of {view['cause']}"
+    if not each["in_view"]:
+        return f"between views, the last was {words}"
+    return words + (", not primary" if view["primary"] is False else "")
+
+
+def _names(members: list[int]) -> str:
+    return ", ".join(map(str, members))
+
+
+def _still(seen: dict[str, Any]) -> str:
+    ms = seen["standstill_ms"]
+    return "" if ms is None else f" (delivery stood still for {ms:g} ms)"
+
+
+def _works(answer: dict[str, Any]) -> bool:
+    """Whether a member answers, is in a view, and that is primary where it matters."""
+    return "error" not in answer and answer["in_view"] and (answer["view"] or {}).get("primary") is not False
+
+
+def _absent(config: GroupConfig, members: list[dict[str, Any]]) -> list[int]:
+    """Configured members that do not run: one that lives elsewhere runs if it is in the view of one that answers."""
+    seen = {id for each in members if "error" not in each for id in (each["view"] or {}).get("members", ())}
+    return [
+        each["member"]
+        for each in members
+        if "error" in each and (each["member"] not in seen or config.state_path(each["member"]).is_dir())
+    ]
+
+
 @click.command("status")
-@click.argument("directory", required=False, type=click.Path(path_type=Path))
-@click.option("--config", type=click.Path(path_type=Path), default=None, help="The group's file, instead of DIRECTORY.")
-@click.option("--id", "me", type=Whole(1, 2**32 - 1), default=None, help="Ask this member only.")
+@group_options
+@click.option("--id", "me", type=Whole(1, 2**32 - 1), default=None, help="Ask this member only: is it in a view?")
 @json_option
 def command(directory: Path | None, config: Path | None, me: int | None, as_json: bool) -> int:
     """Say what each member of a running group does and waits for.
 
     DIRECTORY is that of a run (it holds group.toml).  Members are asked through sockets in their state directories, so
-    only those on this machine can be.
+    only those on this machine can be, in whatever network namespace they are.
+
+    Exit code 1 if a configured member is absent; with --id, if that member does not run or is not in a (primary) view.
     """
-    from ordercast import config as configuration
     from ordercast.errors import UsageError
     from ordercast.live import control
 
-    if (directory is None) == (config is None):
-        raise UsageError("expected either the directory of a run or --config FILE")
-    checked = configuration.load(config if config is not None else directory / "group.toml")  # type: ignore[operator]
+    checked = group_file(directory, config)
     if me is not None and me not in checked.ids:
         raise UsageError(f"--id {me}: expected one of {', '.join(map(str, checked.ids))}")
     members: list[dict[str, Any]] = []
     for id in checked.ids if me is None else (me,):
         answer = control.ask(checked.state_path(id))
         members.append({"member": id, "error": answer} if isinstance(answer, str) else answer)
-    found = [each for each in members if "error" not in each]
-    emit({"group": checked.group, "running": len(found), "members": members}, as_json, lambda: _lines(members))
-    return 0 if found else 1
+    absent = _absent(checked, members)
+    found = sum("error" not in each for each in members)
+    obj = {"group": checked.group, "running": found, "absent": absent, "members": members}
+    emit(obj, as_json, lambda: _lines(members))
+    return int(bool(absent) if me is None else not _works(members[0]))

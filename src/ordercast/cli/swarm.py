@@ -46,7 +46,7 @@ class Seeds(click.ParamType):
             return value
         first, colon, last = str(value).strip().partition(":")
         last = last if colon else first
-        if not all(end.isascii() and end.isdigit() and int(end) <= SEEDS_MAX for end in (first, last)):
+        if not all(end.isascii() and end.isdigit() and int(end[:14]) <= SEEDS_MAX for end in (first, last)):
             raise BadValue(f"{short(value)}: expected A:B with whole numbers from 0, such as 0:500", ctx, param)
         a, b = int(first), int(last) + (0 if colon else 1)
         if b <= a:

@@ -12,6 +12,7 @@ import msgspec
 from ordercast.cli.common import BadValue, emit, output_directory, progress
 from ordercast.cli.spark_options import Reading, trace_options
 from ordercast.errors import TraceError
+from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, NOTHING
 
 if TYPE_CHECKING:
     from ordercast.pipeline.verify import Summary
@@ -43,6 +44,8 @@ class Promises(click.ParamType):
 @trace_options
 def command(reading: Reading, promises: list[str] | None, out: Path | None, as_json: bool) -> int:
     """Judge the traces at PATH... (files or directories, of live runs or simulations) against the promises.
+
+    A promise holds, is broken, cannot be judged (something is missing) or had nothing to judge.
 
     Exit code 0: every promise that could be judged held; 1: one was broken, or of some run nothing could be judged.
     """
@@ -96,12 +99,10 @@ def words(summary: Summary, engine: str) -> str:
     lines = [f"{summary.runs} run{'' if summary.runs == 1 else 's'}, {summary.rows} rows, judged by {engine}"]
     width = max((len(line.name) for line in summary.lines), default=0)
     for line in summary.lines:
-        state = "broken" if line.broken else "cannot judge" if line.cannot_judge and not line.holds else "holds"
-        counts = [f"{line.holds} hold"] if line.holds and (line.broken or line.cannot_judge) else []
-        counts += [f"{line.broken} broken"] if line.broken else []
-        counts += [f"{line.cannot_judge} not judged"] if line.cannot_judge and state != "cannot judge" else []
-        more = f"  ({', '.join(counts)})" if counts else ""
-        lines.append(f"  {line.promise:<4} {line.name:<{width}}  {state}{more}")
+        parts = {"broken": line.broken, "hold": line.holds, "not judged": line.cannot_judge, "empty": line.nothing}
+        counts = [f"{n} {word}" for word, n in parts.items() if n]
+        more = f"  ({', '.join(counts)})" if line.broken or len(counts) > 1 else ""
+        lines.append(f"  {line.promise:<4} {line.name:<{width}}  {state_of(line)}{more}")
     for row in summary.broken[:SHOWN_BREAKS]:
         lines.append(f"\n{row['run']}: {row['text']}")
         lines += [f"  {_row_words(example)}" for example in _example(row)["rows"][:SHOWN_ROWS]]
@@ -123,6 +124,13 @@ def words(summary: Summary, engine: str) -> str:
     else:
         lines.append("there was no run to judge")
     return "\n".join(lines)
+
+
+def state_of(line: Any) -> str:
+    """One word for a promise over all runs: the worst there is, and "holds" only where something was judged."""
+    if line.broken:
+        return BROKEN
+    return HOLDS if line.holds else CANNOT_JUDGE if line.cannot_judge else NOTHING
 
 
 def _row_words(row: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 import ordercast.conformance
+from ordercast import files
 from ordercast.errors import UsageError
 
 FORMAT = "ordercast-golden/1"
@@ -56,7 +57,7 @@ def kinds() -> dict[str, Callable[[Case], list[str]]]:
 def load(path: Path) -> list[Case]:
     """The cases of a file; UsageError says what is wrong with it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = files.text(path, files.DATA_BYTES_MAX)
     except OSError as why:
         raise UsageError(f"{path}: cannot be read ({why.strerror}); expected a file of golden vectors") from None
     except UnicodeDecodeError as why:
@@ -65,6 +66,8 @@ def load(path: Path) -> list[Case]:
         data = json.loads(text)
     except json.JSONDecodeError as why:
         raise UsageError(f"{path}: line {why.lineno}: {why.msg}; expected a JSON file of golden vectors") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: a number too long, or nested too deeply; expected golden vectors") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("cases"), list):
         raise UsageError(f'{path}: no golden vectors in it; expected "format": "{FORMAT}" and a list of "cases"')
     for number, case in enumerate(data["cases"]):
@@ -78,7 +81,7 @@ def replay_case(case: Case) -> list[str]:
     kind = kinds()[case["kind"]]
     try:
         return kind(case)
-    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as why:
+    except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as why:
         return [f"{type(why).__name__}: {why}"]
 
 

@@ -59,7 +59,7 @@ def _hearing_event(evidence: Evidence, now: int, q: int, what: str) -> None:
             evidence.recompute(now)
         return
     if what == "strike":
-        evidence.strike(now, q)
+        evidence.strike(now, q, "")
     evidence.recompute(now)
 
 

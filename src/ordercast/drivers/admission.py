@@ -2,7 +2,8 @@
 
 A datagram begins with 24 bytes that name the group, the member and its life.  Those of a life that was heard of before
 are recognised by a look into a table; anything else passes all checks first.  A simulated datagram comes with its Peer
-and is recognised by that.
+and is recognised by that.  Of several lives of a member the newest counts, unless the core judges that itself: a number
+that no clock gave, once believed here, would shut the member out.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from ordercast.wire import header
 
 PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
 INCARNATION_MAX = 2**63 - 1
+LIVES_MAX = 4  # of one member that are recognised; more are checked each time
 
 
 class Admission:
     """The lives of members that this one has heard of."""
 
-    def __init__(self, identity: Identity, hears_self: bool) -> None:
-        self.me, self.hears_self = Peer(identity.me, identity.incarnation), hears_self
+    def __init__(self, identity: Identity, hears_self: bool, all_lives: bool) -> None:
+        self.me, self.hears_self, self.all_lives = Peer(identity.me, identity.incarnation), hears_self, all_lives
         self.group = header.group_id(identity.group)
         self.prefix = header.pack(self.group, self.me.id, self.me.incarnation, 0)[:PREFIX_BYTES]  # of my own life
         self.known: dict[bytes, Peer] = {}  # by the prefix of their datagrams
-        self.newest: dict[MemberId, Peer] = {}  # life heard of each member
+        self.last: dict[MemberId, Peer] = {}  # life that each member was last heard in
         self._members = frozenset(identity.members)
 
     def stranger(self, datagram: memoryview) -> Peer:
@@ -33,28 +35,39 @@ class Admission:
         self.check(peer)
         return peer
 
+    def outsider(self, datagram: memoryview, why: WireError) -> Peer | None:
+        """Who sent what was refused because its sender is no member of this group, which its own terms may explain."""
+        if why.reason != "sender":
+            return None
+        head = header.unpack(datagram, self.group)
+        return Peer(head.sender, head.incarnation)
+
     def check(self, peer: Peer) -> None:
         """Raise WireError for one that is not admitted."""
-        sender, incarnation = peer.id, peer.incarnation
-        if sender not in self._members:
-            raise WireError("sender", f"member {sender} is not in this group")
+        if peer.id not in self._members:
+            raise WireError("sender", f"member {peer.id} is not in this group")
         if peer == self.me and not self.hears_self:
             raise WireError("own")
-        if incarnation > INCARNATION_MAX:
-            raise WireError("incarnation", str(incarnation))
-        newest = self.me if sender == self.me.id else self.newest.get(sender, peer)
-        if incarnation < newest.incarnation:
-            raise WireError("earlier incarnation", f"member {sender}")
+        if peer.incarnation > INCARNATION_MAX:
+            raise WireError("incarnation", str(peer.incarnation))
+        if not self.all_lives:
+            newest = self.me if peer.id == self.me.id else self.last.get(peer.id, peer)
+            if peer.incarnation < newest.incarnation:
+                raise WireError("earlier incarnation", f"member {peer.id}")
 
     def remember(self, peer: Peer, prefix: bytes = b"") -> None:
-        """A life whose first packet was well-formed to its end; its earlier lives are over.
+        """A life whose first packet was well-formed to its end.
 
-        Raise WireError for a second claimant, which stays a stranger: each of its packets is counted, and the core is
-        shown them nevertheless, as only the core can say what follows.
+        Raise WireError for another life of this very member, which stays a stranger: each of its packets is counted,
+        and the core is shown them nevertheless, as only the core can say what follows.
         """
         if peer.id == self.me.id and peer != self.me:
+            if peer.incarnation < self.me.incarnation:
+                raise WireError("earlier incarnation", f"member {peer.id}")
             raise WireError("second claimant", f"another process says it is member {peer.id}")
-        self.newest[peer.id] = peer
+        self.last[peer.id] = peer
         if prefix:
-            self.known = {old: known for old, known in self.known.items() if known.id != peer.id}
+            lives = [old for old, known in self.known.items() if known.id == peer.id]
+            for old in lives[: 1 - LIVES_MAX] if self.all_lives else lives:
+                del self.known[old]
             self.known[prefix] = peer

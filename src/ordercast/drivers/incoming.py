@@ -2,7 +2,7 @@
 
 A datagram that is not used changes nothing: a life is remembered only after its first packet was well-formed.  What
 was lost before a datagram is told with the next packet that reaches the core on that net, whatever became of those
-between.
+between.  Terms (terms.py) are read here and go no further; a life is let in by them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Callable
 
 from ordercast.contract import Packet
+from ordercast.drivers import terms
 from ordercast.drivers.admission import PREFIX_BYTES, Admission
+from ordercast.drivers.terms import Agreement, Terms
 from ordercast.errors import WireError
-from ordercast.types import Nanoseconds, NetId, Peer
+from ordercast.types import MemberId, Nanoseconds, NetId, Peer
 from ordercast.wire.codec import Codec
 from ordercast.wire.header import HEADER_BYTES
 from ordercast.wire.train import MARK, Station, whole
@@ -23,15 +25,28 @@ Bytes = bytes | memoryview
 Clock = Callable[[], Nanoseconds]
 Receive = Callable[[Nanoseconds, NetId, Peer, Packet, int, Bytes], None]  # the int: datagrams lost before this one
 Dropped = Callable[[Nanoseconds, WireError], None]
+Say = Callable[[NetId, MemberId, Terms], None]
 _counter = struct.Struct("<Q")
 
 
 class Incoming:
-    """Hands every packet to `receive`, and what was wrong with any other datagram to `dropped`."""
+    """Hands every packet to `receive`, and what was wrong with any other datagram to `dropped`.
+
+    With an `agreement` only lives with the same terms are let in; what it wants said is handed to `say`.
+    """
 
     def __init__(
-        self, codec: Codec, admission: Admission, trains: int, clock: Clock, receive: Receive, dropped: Dropped
+        self,
+        codec: Codec,
+        admission: Admission,
+        trains: int,
+        clock: Clock,
+        receive: Receive,
+        dropped: Dropped,
+        agreement: Agreement | None = None,
+        say: Say = lambda net, to, said: None,
     ) -> None:
+        self.agreement, self._say = agreement, say
         self.admission, self.station = admission, Station(trains)
         self._codec, self._clock, self._receive, self._dropped = codec, clock, receive, dropped
         self.drops: Counter[str] = Counter()  # datagrams not used, by reason
@@ -43,26 +58,31 @@ class Incoming:
         now = self._clock()
         if drops:
             self._lost(net, drops)
+        known = peer = None
+        body: Bytes = datagram[HEADER_BYTES:]
         try:
             prefix = bytes(datagram[:PREFIX_BYTES])
             known = self.admission.known.get(prefix)
             peer = self.admission.stranger(datagram) if known is None else known
-            body: Bytes = datagram[HEADER_BYTES:]
             if not body:
                 raise WireError("short")
             if body[0] == MARK:
-                packet = self.station.take(prefix, _counter.unpack_from(datagram, PREFIX_BYTES)[0], body)
+                packet = self.station.take(now, prefix, _counter.unpack_from(datagram, PREFIX_BYTES)[0], body)
                 if packet is None:
+                    self.datagrams += 1
+                    self.bytes += len(datagram)
                     return
                 body = packet
             decoded = self._codec.decode(body)
         except WireError as why:
-            self._drop(now, why)
+            self._no_packet(now, net, peer or self.admission.outsider(datagram, why), body, why)
             return
         if known is None:
+            if not self._same_terms(now, net, peer):
+                return
             self._remember(now, peer, prefix)
         self.datagrams += 1
-        self.bytes += len(body) + HEADER_BYTES
+        self.bytes += len(datagram)
         self._receive(now, net, peer, decoded, self.untold.pop(net, 0) if self.untold else 0, body)
 
     def several(self, net: NetId, datagrams: memoryview, segment: int, drops: int) -> None:
@@ -81,8 +101,9 @@ class Incoming:
         try:
             decoded = self._codec.decode(packet)
         except WireError as why:
-            self._drop(now, why)
+            self._no_packet(now, net, peer, packet, why)
             return
+        self.station.arrived += 1
         self.datagrams += -(-len(data) // segment)
         self.bytes += len(data)
         self._receive(now, net, peer, decoded, self.untold.pop(net, 0) if self.untold else 0, packet)
@@ -92,15 +113,43 @@ class Incoming:
         now = self._clock()
         if drops:
             self._lost(net, drops)
-        if self.admission.newest.get(peer.id) != peer:
+        if self.admission.last.get(peer.id) != peer:
             try:
                 self.admission.check(peer)
             except WireError as why:
                 self._drop(now, why)
                 return
+            if not self._same_terms(now, net, peer):
+                return
             self._remember(now, peer)
         self.datagrams += 1
         self._receive(now, net, peer, packet, self.untold.pop(net, 0) if self.untold else 0, b"")
+
+    def _no_packet(self, now: Nanoseconds, net: NetId, peer: Peer | None, body: Bytes, why: WireError) -> None:
+        """A datagram with no packet of this protocol: its sender's terms, or of one with other terms, or damaged."""
+        said = terms.decode(body) if self.agreement is not None and peer is not None else None
+        if said is not None:
+            assert self.agreement is not None and peer is not None
+            self._answer(net, peer, self.agreement.heard(now, peer, said))
+        elif peer is None or why.reason != "packet" or self._same_terms(now, net, peer):
+            self._drop(now, why)
+
+    def _same_terms(self, now: Nanoseconds, net: NetId, peer: Peer) -> bool:
+        """Whether a life not let in yet may be; one that may not, or of which nothing is known, is told our terms."""
+        agreement = self.agreement
+        if agreement is None or agreement.same(peer):
+            return True
+        other = agreement.differs(peer)
+        if other is None:
+            agreement.early += 1
+        else:
+            self._drop(now, WireError("terms", str(other)))
+        self._answer(net, peer, agreement.tell(now, peer))
+        return False
+
+    def _answer(self, net: NetId, peer: Peer, said: Terms | None) -> None:
+        if said is not None:
+            self._say(net, peer.id, said)
 
     def _remember(self, now: Nanoseconds, peer: Peer, prefix: bytes = b"") -> None:
         try:

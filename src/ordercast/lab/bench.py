@@ -84,6 +84,7 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
         trace=TraceConfig("off"),
+        insecure=True,
         base=base,
     )
     build.frame_limit(config)

@@ -126,6 +126,7 @@ def make_config(plan: RunPlan, base: Path) -> GroupConfig:
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
         trace=TraceConfig(plan.level),
+        insecure=True,
         base=base,
     )
 

@@ -45,38 +45,46 @@ def why_not() -> str:
 
 
 @contextlib.contextmanager
-def bridge(count: int, mtu: int) -> Iterator[list[Host]]:
-    """`count` hosts with addresses 10.77.0.1, .2, ... on one bridge inside a namespace of its own."""
+def hosts(count: int) -> Iterator[list[Host]]:
+    """`count` hosts with addresses 10.77.0.1, .2, ..., which nothing joins yet."""
     reason = why_not()
     if reason:
         raise RunError(reason)
-    prefix = f"oc{os.getpid()}"
-    middle = f"{prefix}-br"
-    made: list[str] = []
+    made: list[Host] = []
     try:
-        _ip("netns", "add", middle)
-        made.append(middle)
-        inside = ("-n", middle)
+        for k in range(1, count + 1):
+            host = Host(f"oc{os.getpid()}-{k}", f"{SUBNET}.{k}")
+            _ip("netns", "add", host.name)
+            made.append(host)
+        yield made
+    finally:
+        for host in reversed(made):
+            subprocess.run(["ip", "netns", "del", host.name], capture_output=True, check=False)
+
+
+@contextlib.contextmanager
+def bridge(count: int, mtu: int) -> Iterator[list[Host]]:
+    """Hosts on one bridge inside a namespace of its own."""
+    with hosts(count + 1) as (*joined, middle):
+        inside = ("-n", middle.name)
         _ip(*inside, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
         _ip(*inside, "link", "set", "br0", "mtu", str(mtu), "up")
-        hosts = []
-        for k in range(1, count + 1):
-            host = Host(f"{prefix}-{k}", f"{SUBNET}.{k}")
-            _ip("netns", "add", host.name)
-            made.append(host.name)
+        for k, host in enumerate(joined, 1):
             _ip(*inside, "link", "add", f"p{k}", "mtu", str(mtu), "type", "veth",
                 "peer", "name", INTERFACE, "mtu", str(mtu), "netns", host.name)  # fmt: skip
             _ip(*inside, "link", "set", f"p{k}", "master", "br0", "up")
-            own = ("-n", host.name)
-            _ip(*own, "address", "add", f"{host.address}/24", "dev", INTERFACE)
-            _ip(*own, "link", "set", INTERFACE, "up")
-            _ip(*own, "link", "set", "lo", "up")
-            _ip(*own, "route", "add", "224.0.0.0/4", "dev", INTERFACE)
-            hosts.append(host)
-        yield hosts
-    finally:
-        for name in reversed(made):
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+            connect(host, mtu)
+        yield joined
+
+
+def connect(host: Host, mtu: int, queue_packets: int = 1_000) -> None:
+    """The interface that is there gets the host's address and goes up."""
+    own = ("-n", host.name)
+    _ip(*own, "link", "set", INTERFACE, "mtu", str(mtu), "txqueuelen", str(queue_packets))
+    _ip(*own, "address", "add", f"{host.address}/24", "dev", INTERFACE)
+    _ip(*own, "link", "set", INTERFACE, "up")
+    _ip(*own, "link", "set", "lo", "up")
+    _ip(*own, "route", "add", "224.0.0.0/4", "dev", INTERFACE)
 
 
 def _ip(*words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from heapq import heappop, heappush
 
 from ordercast.contract import GroupView
@@ -10,6 +11,7 @@ from ordercast.errors import Closed
 from ordercast.types import MemberId
 
 Waiter = asyncio.Future[None]
+PASSED_MAX = 100_000  # runs of own messages that were not for this member; what is older is forgotten
 
 
 class Awaited:
@@ -17,24 +19,51 @@ class Awaited:
 
     def __init__(self, me: MemberId) -> None:
         self.me = me
-        self.own = 0  # last own message delivered here
+        self.own = 0  # the last own message that has had its place in the order
+        self._passed: list[tuple[int, int]] = []  # those of them that were not for this member: first, last, ascending
+        self._forgotten = 0  # up to here it is no longer known which
         self.groups: set[str] = set()  # process groups this member is in
         self._deliveries: list[tuple[int, int, Waiter]] = []  # heap: wait for own message so-and-so
         self._regrouping: list[tuple[str, bool, Waiter]] = []  # joins and leaves on their way
 
     def delivery(self, counter: int) -> Waiter:
-        """Until this own message is delivered."""
+        """Until this own message has had its place; it fails if the message was not for this member there."""
         waiter: Waiter = asyncio.get_running_loop().create_future()
-        heappush(self._deliveries, (counter, id(waiter), waiter))
+        if counter <= self.own:
+            self._answer(counter, waiter)
+        else:
+            heappush(self._deliveries, (counter, id(waiter), waiter))
         return waiter
 
     def delivered(self, last: int) -> None:
-        """Own messages up to this one are."""
+        """Own messages up to this one have had their place."""
         self.own = last
         while self._deliveries and self._deliveries[0][0] <= last:
-            waiter = heappop(self._deliveries)[2]
+            counter, _, waiter = heappop(self._deliveries)
             if not waiter.done():
-                waiter.set_result(None)
+                self._answer(counter, waiter)
+
+    def passed_by(self, first: int, last: int) -> None:
+        """Own messages had their place and were not for this member, who was in none of their groups there."""
+        if self._passed and self._passed[-1][1] == first - 1:
+            first, _ = self._passed.pop()
+        self._passed.append((first, last))
+        if len(self._passed) > PASSED_MAX:
+            self._forgotten = self._passed[PASSED_MAX // 2][1]
+            del self._passed[: PASSED_MAX // 2 + 1]
+        self.delivered(last)
+
+    def _answer(self, counter: int, waiter: Waiter) -> None:
+        k = bisect_right(self._passed, counter, key=lambda run: run[0]) - 1
+        if counter <= self._forgotten:
+            why = f"message {counter} is too long ago: it is no longer known whether it was delivered here"
+        elif k >= 0 and counter <= self._passed[k][1]:
+            why = f"message {counter} has its place, but this member was in none of its groups there"
+        else:
+            waiter.set_result(None)
+            return
+        waiter.set_exception(ValueError(why))
+        waiter.exception()  # it is no fault if nobody asks any more
 
     def regrouping(self, name: str, join: bool) -> Waiter:
         """Until this member is in the group, or out of it."""

@@ -16,18 +16,21 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
+from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
 from ordercast.live.node import Node
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
 from ordercast.trace import record
+from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, Service
+from ordercast.types import Identity, MemberId, Peer, Service
 from ordercast.version import __version__
 
+PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
 CROWD = 8  # members on one machine that still find each other within a few tens of milliseconds
 
 
@@ -92,6 +95,7 @@ def make_node(
     on_events: Callable[[list[Event]], None],
     on_failure: Callable[[BaseException], None],
     *,
+    on_other_terms: Callable[[Other], None],
     folder: Path | None,
     trace: Trace | None = None,
 ) -> Node:
@@ -107,10 +111,13 @@ def make_node(
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         stack = info.factory(setup)
+        values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
+        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
         return Node(
             info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
-            frame_bytes=size, datagram_bytes=config.datagram_bytes,
+            frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
+            agreement=agreement,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:
@@ -123,5 +130,6 @@ def _recorder(config: GroupConfig, setup: Setup, trace: Trace) -> Recorder:
     identity = setup.identity
     head = trace_header(config, trace.run, trace.service, trace.workload)
     log = record.RecordWriter(trace.dir, record.recorded(head, setup)) if trace.level >= Level.RECORD else None
-    rows = RowFile(trace.dir, head, identity.me, identity.incarnation)
+    life, size = (identity.me, identity.incarnation), config.trace.keep_mb << 20
+    rows = RowFile(trace.dir, head, *life, keep=Keep(trace.dir, head, *life, size) if size else None)
     return Recorder(rows, identity.me, identity.incarnation, trace.level, trace.expected, log)

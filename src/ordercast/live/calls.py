@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ordercast.errors import Closed, NotInView, Overloaded, TooLarge
+from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
+from ordercast.registry import ProtocolInfo
 from ordercast.types import Service, Submission
 from ordercast.words import short
 
@@ -24,6 +27,28 @@ def to_bytes(data: Any) -> bytes:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     raise TypeError(f"a message is bytes, not {type(data).__name__}: encode it first")
+
+
+def submission(
+    info: ProtocolInfo, frame_bytes: int, payloads: Iterable[Any], service: Service | str | None, groups: Iterable[str]
+) -> Submission:
+    """Everything that can be wrong with a call, before anything changes."""
+    if isinstance(payloads, (str, bytes, bytearray, memoryview)):
+        raise TypeError("send_batch: expected a list of messages; send takes a single one")
+    copies = [data if type(data) is bytes else to_bytes(data) for data in payloads]
+    if not copies:
+        raise ValueError("send_batch: no messages: expected at least one")
+    largest = max(map(len, copies))
+    limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame_bytes - 8))
+    if largest > limit:
+        raise TooLarge(f"a message of {largest} bytes: expected at most {limit}")
+    wanted = info.default_service if service is None else service_of(service)
+    if wanted not in info.provides:
+        words = ", ".join(s.word for s in info.provides)
+        raise ValueError(f"service {wanted.word}: {info.name} provides {words}")
+    if isinstance(groups, str):
+        raise TypeError("groups: expected a list of names, not a single string")
+    return Submission(copies, wanted, tuple(groups))
 
 
 def refusal(why: str, submission: Submission) -> Exception:

@@ -15,7 +15,7 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,17 +23,20 @@ from typing import Any
 from msgspec import Struct
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Refuse, Room, ViewChange
-from ordercast.errors import Closed, NotInView, Overloaded, RunError, TooLarge, UsageError
-from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
+from ordercast.contract import Absent, Accepted, Delivered, Event, GroupView, Left, PassedBy, Refuse, Room, ViewChange
+from ordercast.drivers.terms import Other
+from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
 from ordercast.live.awaited import Awaited
-from ordercast.live.calls import refusal, service_of, to_bytes
+from ordercast.live.calls import refusal, submission
+from ordercast.live.entry import Entry
 from ordercast.live.node import Node
 from ordercast.live.reading import BatchEvent, Reading
+from ordercast.live.room import UNREAD_BYTES_MAX, UNREAD_FRAMES_MAX
+from ordercast.live.wait import Turn
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView
+GroupEvent = Message | View | GroupView | Absent
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -56,24 +59,36 @@ class Group:
     """A member of a group.  Use it as ``async with ordercast.join(...) as group``."""
 
     def __init__(
-        self, config: GroupConfig, me: MemberId, *, folder: Path | None = None, trace: build.Trace | None = None
+        self,
+        config: GroupConfig,
+        me: MemberId,
+        *,
+        folder: Path | None = None,
+        trace: build.Trace | None = None,
+        at_least: int = 1,
+        timeout: float | None = None,
+        on_other_terms: Callable[[Other], None] = lambda other: None,
     ) -> None:
         self.config, self.me = config, me
+        self._entry = Entry(config, me, at_least, timeout)
+        self._on_other_terms = on_other_terms
         self._folder, self._trace = folder, trace
         self._node: Node | None = None
         self._reading = Reading()
         self._room: deque[asyncio.Future[None]] = deque()  # senders wait for room
+        self._turn = Turn()  # of senders that never wait
         self._awaited = Awaited(me)
-        self._in_view: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[None] | None = None  # done when Left came
         self._end: BaseException | None = None  # why nothing more can be sent
         self._over = False  # nothing more will come up
+        self._unsent: tuple[int, int] | None = None  # what leaving left behind
+        self._deaf = False  # leaving, and nobody reads: what comes up is no longer kept
         self._thread = self._forks = 0
 
     # --------------------------------------------------------------------------------------------- joining, leaving
 
     async def __aenter__(self) -> Group:
-        """Start, and wait for the first view."""
+        """Start, and wait for a view of enough members."""
         self.start()
         await self.in_view()
         return self
@@ -86,10 +101,11 @@ class Group:
             )
         loop = asyncio.get_running_loop()
         self._thread, self._forks = threading.get_ident(), _forks[0]
-        self._in_view, self._gone = loop.create_future(), loop.create_future()
+        self._gone = loop.create_future()
         self._node = build.make_node(
-            self.config, self.me, self._take, self._failed, folder=self._folder, trace=self._trace
-        )
+            self.config, self.me, self._take, self._failed,
+            on_other_terms=self._entry.logged(self._on_other_terms), folder=self._folder, trace=self._trace,
+        )  # fmt: skip
         try:
             self._node.start()
         except BaseException:
@@ -97,11 +113,11 @@ class Group:
             raise
 
     async def in_view(self) -> None:
-        """Wait for the first view; a protocol without views needs none."""
-        assert self._node is not None and self._in_view is not None
+        """Wait for the first view of enough members; a protocol without views needs none."""
+        assert self._node is not None
         try:
-            if self._node.info.views and self.view is None:
-                await asyncio.shield(self._in_view)
+            if self._node.info.views:
+                await self._entry.wait(self._node)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
@@ -111,25 +127,38 @@ class Group:
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.leave()
+        try:
+            await self.leave()
+        except OrdercastError as why:
+            if value is None:
+                raise
+            value.add_note(str(why))
 
-    async def leave(self) -> None:
-        """Send what is queued, say good-bye, stop.  What was delivered and not read yet can still be read."""
+    async def leave(self, timeout: float | None = None) -> None:
+        """Send what is queued, say good-bye, stop.  What was delivered and not read yet can still be read.
+
+        It waits until every member of the view holds what was accepted here, for as long as that moves, and at most
+        `timeout` seconds; raises NotSent with what may not have arrived by then.  Called again, it may end sooner.
+        """
         node = self._node
-        if node is None or self._end is not None:
+        if node is None or self._over:
             self._close(Closed("the group was left"))
             return
         self._check_here("leave")
-        self._end = Closed("the group was left")
-        self._wake_senders()
+        if self._end is None:
+            self._end = Closed("the group was left")
+            self._wake_senders()
         assert self._gone is not None
         try:
-            node.leave()
+            node.leave(None if timeout is None else max(0, round(timeout * 1e9)))
             if node.running:
-                # the stack itself gives up draining after one timeout; this is for a stack that hangs
-                await asyncio.wait([self._gone], timeout=20 * self.config.timeout_ms / 1e3)
+                await asyncio.wait([self._gone])
         finally:
             self._close(self._end)
+        if isinstance(self._end, RunError):
+            raise self._end
+        if self._unsent is not None:
+            raise NotSent(*self._unsent)
 
     def _close(self, why: BaseException) -> None:
         if self._end is None:
@@ -154,11 +183,12 @@ class Group:
 
     def _failed(self, why: BaseException) -> None:
         """The node stopped: a fault of ours or of the machine."""
-        self._end = RunError(f"member {self.me} of {self.config.group} stopped: {type(why).__name__}: {why}")
+        words = str(why) if isinstance(why, RunError) else f"{type(why).__name__}: {why}"
+        self._end = RunError(f"member {self.me} of {self.config.group} stopped: {words}")
         self._end.__cause__ = why
-        for future in (self._in_view, self._gone):
-            if future is not None and not future.done():
-                future.set_result(None)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        self._entry.wake()
         self._close(self._end)
 
     # ------------------------------------------------------------------------------------------------------ sending
@@ -171,10 +201,12 @@ class Group:
         self, payloads: Iterable[bytes], service: Service | str | None = None, groups: Iterable[str] = ()
     ) -> Receipt:
         """Queue several messages in one call, all of them or none; much cheaper than one by one."""
-        submission = self._submission(payloads, service, groups)
+        checked = self._submission(payloads, service, groups)
+        if self._turn.over():
+            await asyncio.sleep(0)
         while True:
             try:
-                return self._submit(submission)
+                return self._submit(checked)
             except Overloaded:
                 waiter = asyncio.get_running_loop().create_future()
                 self._room.append(waiter)
@@ -191,14 +223,15 @@ class Group:
         return self._submit(self._submission(payloads, service, groups))
 
     async def delivered(self, receipt: Receipt) -> None:
-        """Wait until the message (of a batch: its last) has been delivered here: its place in the order is known."""
+        """Wait until the message (of a batch: its last) has been delivered here: its place in the order is known.
+
+        Raises ValueError if at that place this member is in none of its groups, Closed if the group is left before.
+        """
         self._check_here("delivered")
-        if receipt.groups and self._awaited.groups.isdisjoint(receipt.groups):
-            raise ValueError(f"the message is for {', '.join(receipt.groups)}, and this member is in none of them")
         last = receipt.id.counter + receipt.count - 1
-        if last <= self._awaited.own:
-            return
-        if self._over:
+        if (receipt.id.sender, receipt.id.incarnation) != (self.me, self.incarnation):
+            raise ValueError(f"message {receipt.id} was not sent by this life of member {self.me}")
+        if last > self._awaited.own and self._over:
             raise Closed("the group was left before the message was delivered")
         await self._awaited.delivery(last)
 
@@ -207,25 +240,9 @@ class Group:
     ) -> Submission:
         """Everything that can be wrong with a call, before anything changes."""
         self._check_here("send")
-        if isinstance(payloads, (str, bytes, bytearray, memoryview)):
-            raise TypeError("send_batch: expected a list of messages; send takes a single one")
-        copies = [data if type(data) is bytes else to_bytes(data) for data in payloads]
         node = self._node
         assert node is not None
-        if not copies:
-            raise ValueError("send_batch: no messages: expected at least one")
-        largest = max(map(len, copies))
-        limit = min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (node.frame_bytes - 8))
-        if largest > limit:
-            raise TooLarge(f"a message of {largest} bytes: expected at most {limit}")
-        provides = node.info.provides
-        wanted = node.info.default_service if service is None else service_of(service)
-        if wanted not in provides:
-            words = ", ".join(s.word for s in provides)
-            raise ValueError(f"service {wanted.word}: {node.info.name} provides {words}")
-        if isinstance(groups, str):
-            raise TypeError("groups: expected a list of names, not a single string")
-        return Submission(copies, wanted, tuple(groups))
+        return submission(node.info, node.frame_bytes, payloads, service, groups)
 
     def _submit(self, submission: Submission) -> Receipt:
         node = self._node
@@ -284,6 +301,10 @@ class Group:
     def _take(self, events: list[Event]) -> None:
         """What went up in one cycle of the node."""
         queue, me = self._reading.queue, self.me
+        if self._end is not None and not self._keeps():
+            queue = deque()
+        if not self._entry.done and self._node is not None and self._node.info.views:
+            events = self._entry.sift(events, self._node.consumed)
         for event in events:
             kind = type(event)
             if kind is Delivered:
@@ -293,18 +314,29 @@ class Group:
                     self._awaited.delivered(batch.counter + batch.count - 1)
             elif kind is ViewChange:
                 queue.append(event.view)  # type: ignore[attr-defined]
-                if self._in_view is not None and not self._in_view.done():
-                    self._in_view.set_result(None)
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
                 self._awaited.group_view(event)  # type: ignore[arg-type]
+            elif kind is Absent:
+                queue.append(event)  # type: ignore[arg-type]
+                self._entry.log_absent(event)  # type: ignore[arg-type]
+            elif kind is PassedBy:
+                first: int = event.counter  # type: ignore[attr-defined]
+                self._awaited.passed_by(first, first + event.count - 1)  # type: ignore[attr-defined]
             elif kind is Room:
                 self._wake_senders()
             elif kind is Left:
-                self._over = True
+                self._over, self._unsent = True, event.unsent  # type: ignore[attr-defined]
                 if self._gone is not None and not self._gone.done():
                     self._gone.set_result(None)
         self._wake_reader()
+
+    def _keeps(self) -> bool:
+        """Who leaves holds nobody up: once its application has so much unread, the rest is not for it any more."""
+        assert self._node is not None
+        frames, size = self._node.unread
+        self._deaf = self._deaf or frames >= UNREAD_FRAMES_MAX or size >= UNREAD_BYTES_MAX
+        return not self._deaf
 
     def _wake_reader(self) -> None:
         self._reading.wake(self._node is not None and self._node.own_turn)
@@ -332,6 +364,8 @@ class Group:
             rest = self._reading.rest
             while rest:
                 yield rest.popleft()
+                if rest and self._reading.tired():
+                    await self._reading.more()
             event = self._next()
             if type(event) is Batch:
                 rest.extend(event.messages())
@@ -372,4 +406,7 @@ class Group:
         """What this member does, and in plain words what it waits for."""
         self._check_here("status")
         assert self._node is not None
-        return self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
+        status = self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
+        if self._node.info.views and not self._entry.done:
+            status["waits"].insert(0, f"join: a view of at least {self._entry.at_least} members")
+        return status

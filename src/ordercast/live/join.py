@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from ordercast import config as configuration
 from ordercast.config import GroupConfig
 from ordercast.errors import UsageError
 from ordercast.live.group import Group
+from ordercast.toml_input import shown
 from ordercast.types import MemberId
 
 
@@ -25,8 +27,11 @@ def join(
     options: Mapping[str, Any] | None = None,
     timeout_ms: int | None = None,
     datagram_bytes: int | None = None,
+    packet_bytes: int | None = None,
     state_dir: str | Path | None = None,
     insecure: bool = False,
+    at_least: int | None = None,
+    timeout: float | None = None,
     config: str | Path | Mapping[str, Any] | GroupConfig | None = None,
 ) -> Group:
     """A group to enter with `async with`.
@@ -34,18 +39,20 @@ def join(
     Either `config` names a group.toml (or is a dict of its shape), or the keywords say what it would: `members` is
     a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  Without a `state_dir`
     nothing is kept on disk.
+
+    Entering waits for the first view of `at_least` members, by default more than half of those configured (1: to begin
+    alone); after `timeout` seconds it raises JoinTimeout with what is known.
     """
+    if type(me) is not int:
+        raise UsageError(f"join: me: {shown(me)}: expected the id of a member, a whole number")
     if config is not None:
-        given = (group, members, protocol, port, mode, interface, options, timeout_ms, datagram_bytes, state_dir)
+        sizes = (datagram_bytes, packet_bytes)
+        given = (group, members, protocol, port, mode, interface, options, timeout_ms, *sizes, state_dir)
         if any(value is not None for value in given):
             raise UsageError("join: expected either config or the keywords that describe a group, not both")
-        if isinstance(config, GroupConfig):
-            checked = config
-        elif isinstance(config, Mapping):
-            checked = configuration.make(config, me)
-        else:
-            checked = configuration.load(config, me)
-        return Group(checked, me, folder=checked.state_path(me))
+        by_hand = isinstance(config, GroupConfig | Mapping)
+        checked = configuration.make(config, me) if by_hand else configuration.load(config, me)  # type: ignore[arg-type]
+        return _group(checked, me, checked.state_path(me), at_least, timeout)
     if group is None or members is None:
         raise UsageError("join: expected a group's name and its members, or config")
     base_port = configuration.PORT if port is None else port
@@ -53,14 +60,28 @@ def join(
     data: dict[str, Any] = {"group": group, "insecure": insecure, "net": net, "trace": {"level": "off"}}
     data["member"] = [{"id": id, "address": address} for id, address in _addresses(members, base_port).items()]
     net |= {key: value for key, value in (("mode", mode), ("interface", interface)) if value is not None}
-    more = {"protocol": protocol, "timeout_ms": timeout_ms, "datagram_bytes": datagram_bytes}
+    more = {"protocol": protocol, "timeout_ms": timeout_ms}
+    more |= {"datagram_bytes": datagram_bytes, "packet_bytes": packet_bytes}
     data |= {key: value for key, value in more.items() if value is not None}
     if options is not None:
         data["options"] = dict(options)
     if state_dir is not None:
         data["state_dir"] = str(state_dir)
     checked = configuration.make(data, me)
-    return Group(checked, me, folder=checked.state_path(me) if state_dir is not None else None)
+    return _group(checked, me, checked.state_path(me) if state_dir is not None else None, at_least, timeout)
+
+
+def _group(
+    config: GroupConfig, me: MemberId, folder: Path | None, at_least: int | None, timeout: float | None
+) -> Group:
+    members = len(config.members)
+    if at_least is None:
+        at_least = members // 2 + 1
+    if type(at_least) is not int or not 1 <= at_least <= members:
+        raise UsageError(f"join: at_least: {shown(at_least)}: expected a number of members from 1 to {members}")
+    if timeout is not None and (type(timeout) not in (int, float) or not 0 < timeout < math.inf):
+        raise UsageError(f"join: timeout: {shown(timeout)}: expected seconds, more than 0")
+    return Group(config, me, folder=folder, at_least=at_least, timeout=timeout)
 
 
 def _addresses(members: int | Mapping[int, str] | Iterable[int], port: int) -> dict[int, str]:

@@ -22,12 +22,14 @@ import msgspec
 
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import GroupView
+from ordercast.contract import Absent, GroupView
+from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, OrdercastError, Overloaded
 from ordercast.live import build, report, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
 from ordercast.live.group import Group
+from ordercast.trace.clock import utc
 from ordercast.trace.schema import Level
 from ordercast.types import Batch, MemberId, Service, View
 from ordercast.words import short
@@ -71,7 +73,7 @@ class Process:
             workload={} if work is None else work.whole,
             expected=matches if work is not None else None,
         )
-        self.group = Group(config, me, folder=folder, trace=trace)
+        self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
         self.control = Control(folder, self.group.status)
         self.stop = asyncio.Event()
         self.code = 0
@@ -116,11 +118,12 @@ class Process:
 
     async def _print(self) -> None:
         async for event in self.group.batches():
+            at = utc(time.time_ns())
             if type(event) is Batch:
                 for message in event.messages():
-                    say(event="message", sender=message.sender, counter=message.counter, **_text(message.data))
+                    say(event="message", time=at, sender=message.sender, counter=message.counter, **_text(message.data))
             else:
-                say(**describe(event))
+                say(**describe(event, at))
 
     # --------------------------------------------------------------------------------------------- for `ordercast run`
 
@@ -189,7 +192,7 @@ class Share:
                     self.own += event.count
                     self.pump()
             else:
-                say(**describe(event))
+                say(**describe(event, utc(time.time_ns())))
 
     async def tell(self) -> None:
         """Progress, when there is any."""
@@ -267,12 +270,27 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView | Absent, at: str) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
-        return {"event": "view", **report.view(event)}
+        return {"event": "view", "time": at, **report.view(event)}
+    if isinstance(event, Absent):
+        return {"event": "absent", "time": at, "members": list(event.members)}
     assert isinstance(event, GroupView)
-    return {"event": "group_view", "group": short(event.group), "members": list(event.members)}
+    return {"event": "group_view", "time": at, "group": short(event.group), "members": list(event.members)}
+
+
+def say_other_terms(other: Other) -> None:
+    """Before or between views: whom this member does not let in, and why."""
+    for d in other.differences:
+        say(
+            event="other_terms",
+            time=utc(time.time_ns()),
+            member=other.member,
+            term=short(d.term),
+            here=short(d.here),
+            there=short(d.there),
+        )
 
 
 def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:

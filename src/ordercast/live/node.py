@@ -9,6 +9,7 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 import socket
 import time
@@ -18,11 +19,14 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
+    DROP,
     Accepted,
     Action,
     CancelTimer,
     Delivered,
+    Ended,
     Event,
+    Note,
     Packet,
     Refuse,
     SetTimer,
@@ -33,17 +37,20 @@ from ordercast.contract import (
 )
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
-from ordercast.errors import WireError
+from ordercast.drivers.terms import Agreement, Terms
+from ordercast.errors import RunError, WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
 from ordercast.live.outgoing import Outgoing
+from ordercast.live.past import Past
 from ordercast.live.room import Room
-from ordercast.live.sockets import NetAddresses, NetSockets, One, Several
+from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, One, Patience, Several
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
+from ordercast.trace.clock import utc
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.schema import Kind, Level
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer, Submission, View
@@ -53,6 +60,8 @@ REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 
 Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
+TOLD = report.TOLD | {DROP}  # notes that a driver reads
+_logger = logging.getLogger("ordercast")
 
 
 class Node:
@@ -71,18 +80,24 @@ class Node:
         recorder: Recorder | None = None,
         frame_bytes: int = 1_400,
         datagram_bytes: int = DATAGRAM_BYTES_MAX,
+        patience_ns: Nanoseconds = PATIENCE_NS,
+        agreement: Agreement | None = None,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
-        self.delivered_bytes = 0
+        self.submitted = self.delivered = self.delivered_bytes = 0  # messages, and the bytes of those delivered
+        self.past = Past(identity.members, partial(report.counts, self), _clock)
+        self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why
         self.view: View | None = None
         self.running = False
-        self.started_ns = 0
-        admission, trains = Admission(identity, info.hears_self), 2 * len(identity.members)
-        self.incoming = Incoming(self.codec, admission, trains, _clock, self._receive, self._dropped)
+        self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
+        admission, trains = Admission(identity, info.hears_self, info.judges_lives), 2 * len(identity.members)
+        self.incoming = Incoming(
+            self.codec, admission, trains, _clock, self._receive, self._dropped, agreement, self._say_terms
+        )
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
         self.timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
@@ -92,9 +107,11 @@ class Node:
         self.frame_bytes = frame_bytes
         self.room = Room(frame_bytes)
         self.nets: dict[NetId, NetSockets] = {}
+        self._patience = Patience(patience_ns)
         try:
             for number, plan in plans.items():
-                self.nets[number] = NetSockets(plan, admission.prefix, partial(self._unreachable, number))
+                told = partial(self._unreachable, number)
+                self.nets[number] = NetSockets(plan, admission.prefix, told, self._patience)
         except BaseException:
             for net in self.nets.values():
                 net.close()
@@ -113,7 +130,9 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._alarmed)
         self.running = True
-        self.started_ns = _clock()
+        self.started_ns, self.wall_ns = _clock(), time.time_ns()
+        if self.recorder is not None:
+            self.recorder.event(self.started_ns, self.started_ns, Kind.START, wall_ns=self.wall_ns)
         for reader in self._readers:
             for sock in reader[1].sockets:
                 self._sources[sock.fileno()] = (reader, sock)
@@ -124,6 +143,10 @@ class Node:
             self.incoming.drops["disk"] += 1
             if self.recorder is not None:
                 self.recorder.event(self.started_ns, self.started_ns, Kind.DROP, reason="disk", what=name)
+        self.past.start(self._loop)
+        if self.incoming.agreement is not None:
+            for number in self.nets:
+                self._say_terms(number, ALL, self.incoming.agreement.first())
         self._input(record.Started, self.stack.start, self.identity, dict(store.stored))
         self._tell_room()
         self._hand_over()
@@ -139,9 +162,12 @@ class Node:
         for net in self.nets.values():
             net.close()
         self._alarm.close()
+        self.past.stop()
 
-    def leave(self) -> None:
-        self._input(record.LeaveAsked, self.stack.leave)
+    def leave(self, within_ns: Nanoseconds | None = None) -> None:
+        """Go in good order, at the latest after so long; Left tells what was not sent.  Asked again: sooner."""
+        until = None if within_ns is None else _clock() + within_ns
+        self._input(record.LeaveAsked, self.stack.leave, until)
         self._hand_over()
 
     def _fail(self, why: BaseException) -> None:
@@ -159,6 +185,8 @@ class Node:
         for action in actions:
             if type(action) is Accepted or type(action) is Refuse:
                 answer = action
+        if type(answer) is Accepted:
+            self.submitted += answer.count
         self._hand_over()
         return answer
 
@@ -181,7 +209,7 @@ class Node:
 
     def _tell_room(self) -> None:
         """Tell the stack how much delivery space is free, when that is news."""
-        free = self.room.news()
+        free = self.room.news(_clock)
         if free is not None and self.running:
             self._input(record.RoomGiven, self.stack.room, free)
 
@@ -225,6 +253,7 @@ class Node:
             self.recorder.input(entry, actions)
 
     def _readable(self) -> None:
+        self._patience.renew()
         for source, _ in self._poll.poll(0):
             (number, net, one, several), upto = self._sources[source]
             if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
@@ -243,6 +272,7 @@ class Node:
     def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         if not self.running:
             return
+        self.past.heard[peer.id] += 1
         try:
             actions = self.stack.receive(now, number, peer, packet, drops)
         except Exception as why:
@@ -269,6 +299,15 @@ class Node:
     ) -> None:
         self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
 
+    def _say_terms(self, number: NetId, to: MemberId, terms: Terms) -> None:
+        """To one member; to all, at the start and where nobody knows the address of one that is no member here."""
+        net = self.nets[number]
+        if to in net.plan.addresses:
+            self._outgoing.to_one(net, to, terms)
+        elif to == ALL or net.plan.group is not None:
+            self._outgoing.to_all(net, terms)
+            self._outgoing.flush()
+
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
         now = _clock()
@@ -278,6 +317,7 @@ class Node:
 
     def _alarmed(self) -> None:
         """Queued packets first, then the timers that are (still) due, the earliest first."""
+        self._patience.renew()
         self._read_all()
         timers = self.timers
         now = _clock()
@@ -295,8 +335,10 @@ class Node:
         if not self.running:
             return
         if why:
+            self.disk_fault = (self.disk_fault[0] if self.disk_fault is not None else _clock(), why)
             self._input(record.StoreFailed, self.stack.store_failed, key, number, why)
         else:
+            self.disk_fault = None
             self._input(record.Stored, self.stack.stored, key, number)
         self._hand_over()
 
@@ -316,14 +358,22 @@ class Node:
                 else:
                     outgoing.to_one(net, to, action.packet)  # type: ignore[attr-defined]
             elif kind is Up:
-                self._up(action.event)  # type: ignore[attr-defined]
+                self._up(now, action.event)  # type: ignore[attr-defined]
             elif kind is SetTimer:
                 self._set_timer(action.name, action.at)  # type: ignore[attr-defined]
             elif kind is CancelTimer:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
+            elif kind is Note and action.name in TOLD:  # type: ignore[attr-defined]
+                self._tell(action)  # type: ignore[arg-type]
         outgoing.flush()
+
+    def _tell(self, note: Note) -> None:
+        if note.name == DROP:
+            self.incoming.drops[note.fields["reason"]] += 1
+        elif words := report.told(note):
+            _logger.warning("ordercast: member %d: %s", self.identity.me, words)
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
         timers, alarm = self.timers, self._alarm
@@ -334,15 +384,24 @@ class Node:
         else:
             alarm.set(at)
 
-    def _up(self, event: Event) -> None:
+    def _up(self, now: Nanoseconds, event: Event) -> None:
         kind = type(event)
         if kind is Delivered:
-            size = len(event.batch.data)  # type: ignore[attr-defined]
+            batch = event.batch  # type: ignore[attr-defined]
+            size = len(batch.data)
             self.room.frames += 1
             self.room.bytes += size
+            self.delivered += batch.count
             self.delivered_bytes += size
+            past = self.past
+            past.delivered_ns = now
+            if past.open:
+                past.resumed(now)
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
+            self.past.viewed(now, event.view)  # type: ignore[attr-defined]
+        elif kind is Ended:
+            self._loop.call_soon(self._fail, RunError(event.why))  # type: ignore[attr-defined]
         self._events.append(event)
 
     # ------------------------------------------------------------------------------------------------------- status
@@ -355,6 +414,10 @@ class Node:
             return
         recorder.event(now, now, Kind.END, **report.last_row(self))
         recorder.close()
+
+    def wall(self, at: Nanoseconds) -> str:
+        """A moment of the monotonic clock by the wall clock, as it was when this life began."""
+        return utc(self.wall_ns + at - self.started_ns)
 
     def status(self) -> dict[str, Any]:
         """Everything a person asks of a running member, in plain words where words help."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from ordercast.contract import GroupView
+from ordercast.contract import Absent, GroupView
 from ordercast.errors import UsageError
-from ordercast.live.wait import Wait
+from ordercast.live.wait import TURN_NS, Wait
 from ordercast.types import Batch, Message, View
 
 PAUSE_MESSAGES = 256  # an iterator lets the event loop run at least once per so many messages
 
-BatchEvent = Batch | View | GroupView
+BatchEvent = Batch | View | GroupView | Absent
+_clock = time.monotonic_ns
 
 
 class Reading:
@@ -25,7 +27,8 @@ class Reading:
         self.rest: deque[Message] = deque()
         self._wait: Wait | None = None  # the reader waits for the queue
         self._size = 0  # bytes of the frame last given out
-        self._since = 0  # messages given out since the event loop last ran
+        self._since = 0  # messages given out since the event loop last ran ...
+        self._until = 0  # ... which it has to do again by then; 0: nothing was given out since
 
     def next(self, consumed: Callable[[int, int], None]) -> BatchEvent | None:
         """The next event, if there is one; the frame before it was `consumed` (frames, bytes)."""
@@ -34,7 +37,7 @@ class Reading:
         if self._size:
             consumed(1, self._size)
             self._size = 0
-        if not self.queue or self._since >= PAUSE_MESSAGES:
+        if not self.queue or self._since >= PAUSE_MESSAGES or self.tired():
             return None
         event = self.queue.popleft()
         if type(event) is Batch:
@@ -42,10 +45,17 @@ class Reading:
             self._since += event.count
         return event
 
+    def tired(self) -> bool:
+        """Whether the reader, who may never wait for anything but us, has kept the event loop for long enough."""
+        now = _clock()
+        if not self._until:
+            self._until = now + TURN_NS
+        return now >= self._until
+
     def more(self) -> Awaitable[None]:
         """To be awaited: there is something to read, or the event loop has had its turn."""
-        self._since = 0
-        if self.queue:
+        self._since = self._until = 0
+        if self.queue or self.rest:
             return asyncio.sleep(0)
         if self._wait is not None and not self._wait.done():
             raise UsageError("two tasks read one group: expected one, since each message is given out once")

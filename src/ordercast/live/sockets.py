@@ -3,15 +3,18 @@
 In multicast mode there are two sockets: one bound to the group's address, which only receives, and one bound to the
 member's own address, which receives unicasts and sends everything.  In unicast mode there is only the second, and a
 datagram to everybody is sent to each member.  Sends may block for a moment when the kernel's buffer is full (that is
-the only back-pressure a UDP socket has); receives never do.
+the only back-pressure a UDP socket has), all together no longer than a turn of the event loop has patience for; a
+buffer that did not drain meanwhile is not waited for again before it takes something.  Receives never block.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
 import struct
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
@@ -25,12 +28,14 @@ Address = tuple[str, int]
 One = Callable[[memoryview, int], None]  # a datagram, and how many this socket lost before it
 Several = Callable[[memoryview, int, int], None]  # datagrams joined by the kernel, the size of each but the last, lost
 Unreachable = Callable[[MemberId], None]
+Control = tuple[tuple[int, int, bytes], ...]
 
 UDP_SEGMENT = 103
 UDP_GRO = 104
 SO_RXQ_OVFL = 40
 SO_ATTACH_FILTER = 26
 SO_RCVBUFFORCE = 33
+SO_MEMINFO = 55
 IP_RECVERR = 11
 MSG_ERRQUEUE = 0x2000
 _DONTWAIT = socket.MSG_DONTWAIT
@@ -39,11 +44,15 @@ _CONTROL_BYTES = 128
 JOINED_BYTES_MAX = 65_000  # of one send with segmentation offload
 JOINED_MAX = 64
 SINGLES = 16  # after so many datagrams that came alone only every so manieth read asks for a second one
-_SEND_TIMEOUT_US = 5_000
+_SEND_TIMEOUT_US = 5_000  # for one send
+PATIENCE_NS = 50_000_000
 _NO_OFFLOAD = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.EOPNOTSUPP)  # of this kernel, device or path
 _U16 = struct.Struct("=H")
 _I32 = struct.Struct("=i")
 _EXTENDED_ERROR = struct.Struct("=IBBBBII")
+_MEMINFO = struct.Struct("=9I")  # the last: what the socket dropped
+_WRAP = 2**32  # of the kernel's count
+_clock = time.monotonic_ns
 
 
 class NetAddresses(Struct, frozen=True):
@@ -63,21 +72,37 @@ class _Port:
 
     def __init__(self) -> None:
         self.singles = 0  # reads in a row that found one datagram and no more
-        self.lost = 0  # datagrams that found its buffer full
+        self.lost = 0  # datagrams that found its buffer full, and were told
         self.said: list[tuple[int, int, bytes]] = []  # by the kernel beside the last datagram: mostly the same again
+
+
+class Patience:
+    """How long sends may still block in this turn of the event loop, on all nets together."""
+
+    __slots__ = ("left_ns", "turn_ns")
+
+    def __init__(self, turn_ns: int = PATIENCE_NS) -> None:
+        self.turn_ns = self.left_ns = turn_ns
+
+    def renew(self) -> None:
+        self.left_ns = self.turn_ns
 
 
 class NetSockets:
     """One net's sockets.  `prefix` is the beginning of every datagram of our own; the kernel drops what begins so."""
 
-    def __init__(self, plan: NetAddresses, prefix: bytes, unreachable: Unreachable) -> None:
+    def __init__(
+        self, plan: NetAddresses, prefix: bytes, unreachable: Unreachable, patience: Patience | None = None
+    ) -> None:
         self.plan = plan
         self.unreachable = unreachable
+        self._patience = Patience() if patience is None else patience
+        self._stuck = False  # the kernel's buffer was waited for in vain
         self.sent: Counter[str] = Counter()  # datagrams, bytes, calls, full, refused
         self._view = memoryview(bytearray(_READ_BYTES))
         self._buffers = (self._view,)
         self._ports: defaultdict[socket.socket, _Port] = defaultdict(_Port)
-        self._filtered = 0  # own datagrams that the kernel dropped for us
+        self._filtered = 0  # own multicasts that the kernel dropped for us, which it counts as lost
         self._member_at = {address: member for member, address in plan.addresses.items() if member != plan.me}
         fan_out = [address for member, address in sorted(plan.addresses.items()) if member != plan.me]
         if plan.hears_self:
@@ -171,7 +196,8 @@ class NetSockets:
                     if kind == UDP_GRO:
                         segment = _I32.unpack_from(data)[0]
                     elif kind == SO_RXQ_OVFL:
-                        drops = self._drops(sock, _I32.unpack_from(data)[0] & 0xFFFFFFFF)
+                        drops = self._drops(sock, _I32.unpack_from(data)[0])
+                        port.lost += drops
                 if not segment:
                     port.said = control
             if segment and segment < size:
@@ -183,14 +209,14 @@ class NetSockets:
         return done
 
     def _drops(self, sock: socket.socket, counted: int) -> int:
-        """New losses of this socket; the kernel's number also holds what our own filter dropped."""
-        port = self._ports[sock]
-        total = counted - (self._filtered & 0xFFFFFFFF) if sock is self._multicast and self._filters else counted
-        new = total - port.lost
-        if new <= 0:
-            return 0
-        port.lost = total
-        return new
+        """Losses of this socket that were not told before.
+
+        The kernel's number also holds what our own filter dropped.  It was stamped on a datagram when that came, so it
+        may not know of what we sent since: then a loss is told with a later one.
+        """
+        own = self._filtered if sock is self._multicast else 0
+        new = (counted - own - self._ports[sock].lost) % _WRAP
+        return new if new < _WRAP // 2 else 0
 
     def read_errors(self, sock: socket.socket) -> None:
         """A socket can be readable for nothing but an error that waits: port unreachable, nobody is there any more."""
@@ -237,14 +263,13 @@ class NetSockets:
         if self._segments:
             control = ((socket.IPPROTO_UDP, UDP_SEGMENT, _U16.pack(segment)),)
             try:
-                self._unicast.sendmsg((datagrams,), control, 0, address)
-                self.sent["calls"] += 1
-                self._filtered += 1
+                self._unicast.sendmsg((datagrams,), control, _DONTWAIT, address)
+                self._went(address)
                 return
             except ConnectionRefusedError:
                 self.sent["refused"] += 1
             except BlockingIOError:
-                self.sent["full"] += 1
+                self._wait_and_send(datagrams, segment, control, address)
                 return
             except OSError as why:
                 self.sent[f"error {why.errno}"] += 1
@@ -257,9 +282,9 @@ class NetSockets:
     def _send(self, datagram: bytes | bytearray | memoryview, address: Address) -> None:
         for _ in range(3):
             try:
-                self._unicast.sendto(datagram, address)
+                self._unicast.sendto(datagram, _DONTWAIT, address)
             except BlockingIOError:
-                self.sent["full"] += 1  # lost, as on any network: the protocol repeats it
+                self._wait_and_send(datagram, len(datagram), (), address)
             except ConnectionRefusedError:  # about an earlier datagram; this one was not sent
                 self.sent["refused"] += 1
                 continue
@@ -267,9 +292,31 @@ class NetSockets:
                 self.sent[f"error {why.errno}"] += 1
                 continue
             else:
-                self.sent["calls"] += 1
-                self._filtered += 1
+                self._went(address)
             return
+
+    def _went(self, address: Address) -> None:
+        self.sent["calls"] += 1
+        self._stuck = False
+        if self._filters and address is self.plan.group:
+            self._filtered += 1
+
+    def _wait_and_send(
+        self, datagrams: bytes | bytearray | memoryview, segment: int, control: Control, address: Address
+    ) -> None:
+        """The kernel's buffer is full.  What finds no room is lost, as on any network: the protocol repeats it."""
+        if self._patience.left_ns > 0 and not self._stuck:
+            before = _clock()
+            try:
+                self._unicast.sendmsg((datagrams,), control, 0, address)
+            except OSError as why:
+                self._stuck = isinstance(why, BlockingIOError)
+            else:
+                self._went(address)
+                return
+            finally:
+                self._patience.left_ns -= _clock() - before
+        self.sent["full"] += -(-len(datagrams) // segment)
 
     @property
     def joins(self) -> bool:
@@ -278,8 +325,13 @@ class NetSockets:
 
     @property
     def lost(self) -> int:
-        """Datagrams that found a receive buffer full."""
-        return sum(port.lost for port in self._ports.values())
+        """Datagrams that found a receive buffer full; such as the kernel had joined, or not yet cut, count as one."""
+        lost = sum(port.lost for port in self._ports.values())
+        for sock in self.sockets:
+            with contextlib.suppress(OSError):  # closed, or a kernel that does not tell: what is known must do
+                counts = _MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size))
+                lost += self._drops(sock, counts[-1])
+        return lost
 
 
 def _socket() -> socket.socket:

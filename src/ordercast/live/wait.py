@@ -1,4 +1,6 @@
-"""What a task that reads waits for: it can be woken within the event loop's callback that has something for it.
+"""What a task waits for: to be woken when there is something to read, and to let the event loop run.
+
+A reader can be woken within the event loop's callback that has something for it.
 
 A plain future wakes its task one cycle of the event loop later, with another look at all sockets in between; on the way
 of a single message through a member that is a tenth of the time.  A task may be resumed at once only where no other
@@ -8,9 +10,13 @@ one is running, so in a callback of the event loop.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any
+
+TURN_NS = 5_000_000  # a task that never waits lets the event loop run at least so often: far below any timeout
+_clock = time.monotonic_ns
 
 
 class Wait(asyncio.Future[None]):
@@ -41,3 +47,23 @@ class Wait(asyncio.Future[None]):
         if resume is not None:
             self.get_loop().call_soon(resume, self, context=self._context)
         return True
+
+
+class Turn:
+    """How long the event loop has not run, for a task that might never let it."""
+
+    __slots__ = ("_lasts", "_since")
+
+    def __init__(self) -> None:
+        self._lasts, self._since = False, 0
+
+    def over(self) -> bool:
+        """Whether it is time to let the event loop run; the first call since it last ran begins a turn."""
+        if self._lasts:
+            return _clock() - self._since >= TURN_NS
+        self._lasts, self._since = True, _clock()
+        asyncio.get_running_loop().call_soon(self._ended)
+        return False
+
+    def _ended(self) -> None:
+        self._lasts = False

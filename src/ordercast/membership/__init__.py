@@ -13,13 +13,14 @@ derived from `Decision` are for the owner alone, which must not pass them on::
         out = []
         for action in actions:
             if isinstance(action, Decision):
-                out += self._decided(now, action)    # Gathering, Committed, Returned, Parted
+                out += self._decided(now, action)    # Gathering, Committed, Returned, Parted, Outdone
             else:
                 out.append(action)
         return out
 
 1. *Every* packet that comes in, of whatever type, is first shown to ``heard(now, peer)``.  It answers None if the
-   packet must be dropped (a stranger, or an earlier incarnation); else a list of actions (nearly always empty).
+   packet must be dropped (a stranger, or a life that does not count): then it is shown to ``ignored``, which looks
+   for two lives of one id.  Else a list of actions (nearly always empty).
    Packets in `PACKETS` then go to ``receive``; the owner's own packets stay with the owner.
 2. Timers whose name starts with ``m.`` go to ``timer``; ``stored``/``store_failed`` with key ``ring_seq`` likewise.
    At the owner's own timers call ``stood_still(now, due)`` first: actions, and afterwards ``paused`` says whether this
@@ -37,11 +38,13 @@ derived from `Decision` are for the owner alone, which must not pass them on::
 """
 
 from ordercast.membership.automaton import State
-from ordercast.membership.events import Committed, Decision, Gathering, Parted, Returned
+from ordercast.membership.events import Committed, Decision, Gathering, Outdone, Parted, Returned
 from ordercast.membership.member import PROBES, Membership
 from ordercast.membership.packets import PACKETS, CommitToken, Hello, Join
+from ordercast.membership.report import NOTHING
 
 __all__ = [
+    "NOTHING",
     "PACKETS",
     "PROBES",
     "CommitToken",
@@ -51,6 +54,7 @@ __all__ = [
     "Hello",
     "Join",
     "Membership",
+    "Outdone",
     "Parted",
     "Returned",
     "State",

@@ -47,6 +47,7 @@ class Happening(Enum):
     COMMIT_LATE = "T_commit"
     INSTALLED = "recovery is over"
     LEAVE = "the application leaves"
+    OUTDONE = "another life of my id stays: it was in a view with others when we met, or has lived longer"
 
 
 class Act(Enum):
@@ -68,6 +69,7 @@ class Act(Enum):
     REMEMBER = "stay.remember", "remember it until the install"
     INSTALL = "stay.begin", "the new view works"
     PART = "voice.part", "say twice that my row is empty"
+    GIVE_WAY = "voice.give_way", "say that my row is empty, and end"
 
     def __init__(self, by: str, words: str) -> None:
         self.by, self.words = attrgetter(by), words
@@ -100,5 +102,6 @@ _RULES: list[tuple[tuple[State, ...], tuple[Happening, ...], Act, State]] = [
     ((_R,), (_H.TOKEN_THIRD,), Act.RETURN, _R),
     ((_R,), (_H.INSTALLED,), Act.INSTALL, _O),
     ((_O, _G, _C, _R), (_H.LEAVE,), Act.PART, _P),
+    ((_O, _G, _C, _R), (_H.OUTDONE,), Act.GIVE_WAY, _P),
 ]
 TABLE = {(state, what): Rule(act, to) for states, whats, act, to in _RULES for state in states for what in whats}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ordercast.membership.packets import CommitToken
-from ordercast.types import MemberId
+from ordercast.types import MemberId, Nanoseconds
 
 
 class Ballot:
@@ -16,7 +16,7 @@ class Ballot:
         self.proposal: tuple[MemberId, ...] = ()  # empty: none
         self.pending: CommitToken | None = None  # for my proposal; waits for its ring number to be stored
         self.agreed: dict[MemberId, tuple[MemberId, ...]] = {}  # last proposal in a Join of each
-        self._newest: dict[MemberId, int] = {}  # number of each one's newest Join; late ones do not count
+        self._newest: dict[MemberId, tuple[int, Nanoseconds]] = {}  # number of each one's newest Join, when it came
 
     def void(self) -> None:
         """Gather begins, or starts over."""
@@ -27,11 +27,14 @@ class Ballot:
         assert not members or self.me in members, "I am in every set I propose"
         self.proposal, self.pending = members, None
 
-    def newer(self, q: MemberId, number: int) -> bool:
-        """Is this Join the newest of q?  One that was overtaken says nothing any more."""
-        if number <= self._newest.get(q, 0):
+    def newer(self, now: Nanoseconds, q: MemberId, number: int, timeout_ns: Nanoseconds) -> bool:
+        """Is this Join the newest of q?  One that was overtaken, within T, says nothing any more.
+
+        A number that q never wrote does no lasting harm so."""
+        newest, came = self._newest.get(q, (0, now))
+        if number <= newest and now - came <= timeout_ns:
             return False
-        self._newest[q] = number
+        self._newest[q] = number, now
         return True
 
     def note(self, q: MemberId, proposal: tuple[MemberId, ...]) -> None:

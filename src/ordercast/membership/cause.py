@@ -69,11 +69,11 @@ def choice(members: tuple[MemberId, ...], chosen: tuple[MemberId, ...], rows: Ma
     new = [q for q in chosen if q not in members]
     gone = [q for q in lost if q not in rows or not rows[q].hears]
     if gone:
-        return Cause("leave", gone[0], "", f"{_names(gone)} said to be gone")
+        return Cause("leave", gone[0], "", f"{names(gone)} said to be gone")
     if lost:
-        return Cause("broken link", lost[0], "", f"{_names(lost)} not linked with all of {_names(chosen)}")
-    return Cause("merge", new[0] if new else None, "", f"linked with {_names(new)}")
+        return Cause("broken link", lost[0], "", f"{names(lost)} not linked with all of {names(chosen)}")
+    return Cause("merge", new[0] if new else None, "", f"linked with {names(new)}")
 
 
-def _names(members: tuple[MemberId, ...] | list[MemberId]) -> str:
+def names(members: tuple[MemberId, ...] | list[MemberId]) -> str:
     return "member " + ", ".join(map(str, members)) if len(members) == 1 else "members " + ", ".join(map(str, members))

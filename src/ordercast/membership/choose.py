@@ -5,8 +5,9 @@ view.  Within the component of the chooser, again and again the best clique is t
 the one most of whose members share one view id, then the smallest sorted ids.  A view formed by this function wins
 again against every other clique of its size, so a permanent pattern of broken links costs one view change, not many.
 
-Bron-Kerbosch with pivot over bit sets, vertices in sorted order; after `STEPS_MAX` steps the best clique found so far
-counts (a deterministic cut-off, so it falls alike everywhere).
+Bron-Kerbosch with pivot over bit sets, vertices in sorted order.  One choice has a budget of `STEPS_MAX` steps; when it
+is spent, the best clique found so far counts, and each further cell is the first one that the search meets, after at
+most n + 1 steps (a deterministic cut-off, so it falls alike everywhere).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from ordercast.types import Incarnation, MemberId, ViewId
+from ordercast.types import Incarnation, MemberId, Nanoseconds, ViewId
 
-STEPS_MAX = 20_000
+STEPS_MAX = 2_000  # of one choice: some 5 ms with 64 members
+STEPS_FREE = 200  # a choice that took more is followed by a rest: nobody can keep a member busy by new tables
 NO_VIEW = ViewId(0, 0)
 
 
@@ -47,17 +49,21 @@ def linked(a: Row, b: Row, direct: bool = False) -> bool:
 class Graph:
     """The links among the members of a table, as one bit set of neighbours per rank."""
 
-    __slots__ = ("ids", "neighbours", "views")
+    __slots__ = ("ids", "neighbours", "steps", "views")
 
     def __init__(self, rows: Rows, direct: bool = False) -> None:
         self.ids = sorted(q for q, row in rows.items() if row.hears)
-        self.views = [rows[q].view for q in self.ids]
         self.neighbours = [0] * len(self.ids)
+        self.steps = 0  # of the search, so far
+        views: dict[ViewId, int] = {}
         for i, a in enumerate(self.ids):
+            views[rows[a].view] = views.get(rows[a].view, 0) | 1 << i
             for j in range(i):
                 if linked(rows[a], rows[self.ids[j]], direct):
                     self.neighbours[i] |= 1 << j
                     self.neighbours[j] |= 1 << i
+        views.pop(NO_VIEW, None)
+        self.views = list(views.values())  # who shares one
 
     def component(self, rank: int) -> int:
         """Everybody connected with `rank` in any way."""
@@ -74,22 +80,21 @@ class Graph:
         return tuple(self.ids[v] for v in bits(vertices))
 
     def best(self, among: int) -> int:
-        """The best clique among these vertices."""
-        return max(self.cliques(among), key=self._merit)
-
-    def _merit(self, clique: int) -> tuple[int, int, tuple[int, ...]]:
-        ranks = list(bits(clique))
-        views = [self.views[v] for v in ranks]
-        shared = max(views.count(view) for view in views if view != NO_VIEW) if set(views) != {NO_VIEW} else 0
-        return len(ranks), shared, tuple(-v for v in ranks)
+        """The best clique among these vertices: the largest, most of one view, the smallest ids."""
+        best, merit = 0, (0, 0)
+        for clique in self.cliques(among):
+            found = clique.bit_count(), max(((clique & view).bit_count() for view in self.views), default=0)
+            if found > merit or (found == merit and clique & (differ := clique ^ best) & -differ):
+                best, merit = clique, found
+        return best
 
     def cliques(self, among: int) -> Iterator[int]:
-        """Maximal cliques of the subgraph; all of them unless the search is cut off, and always at least one."""
+        """Maximal cliques of the subgraph; all of them unless the budget is spent, and always at least one."""
         neighbours = self.neighbours
         stack = [(0, among, 0)]
-        steps = 0
-        while stack and steps < STEPS_MAX:
-            steps += 1
+        upto = max(STEPS_MAX, self.steps + len(self.ids) + 1)
+        while stack and self.steps < upto:
+            self.steps += 1
             clique, candidates, excluded = stack.pop()
             if not candidates:
                 if not excluded:
@@ -113,15 +118,20 @@ def bits(vertices: int) -> Iterator[int]:
 
 def choose(rows: Rows, me: MemberId, direct: bool = False) -> tuple[MemberId, ...]:
     """The members of my next view, sorted.  I am always among them."""
+    return search(rows, me, direct)[0]
+
+
+def search(rows: Rows, me: MemberId, direct: bool = False) -> tuple[tuple[MemberId, ...], int]:
+    """The choice, and how many steps it took."""
     graph = Graph(rows, direct)
     if me not in graph.ids:
-        return (me,)
+        return (me,), 0
     mine = 1 << graph.ids.index(me)
     rest = graph.component(graph.ids.index(me))
     while True:
         clique = graph.best(rest)
         if clique & mine:
-            return graph.names(clique)
+            return graph.names(clique), graph.steps
         rest &= ~clique
 
 
@@ -133,6 +143,7 @@ def views(rows: Rows, direct: bool = False) -> list[tuple[MemberId, ...]]:
     while left:
         rest = graph.component((left & -left).bit_length() - 1)
         left &= ~rest
+        graph.steps = 0  # who chooses looks at one component
         while rest:
             clique = graph.best(rest)
             out.append(graph.names(clique))
@@ -141,17 +152,27 @@ def views(rows: Rows, direct: bool = False) -> list[tuple[MemberId, ...]]:
 
 
 class Chooser:
-    """`choose` for one member, remembering the last result by what it depends on."""
+    """`choose` for one member: the last result is remembered by what it depends on, and a dear one is paid for.
 
-    __slots__ = ("_key", "_result", "direct", "me")
+    After a search of more than `STEPS_FREE` steps there is none for `gap_ns`: whatever tables come, a member spends a
+    bounded share of its time on them.  An ordinary table, where nearly all are linked, takes n + 1 steps and no rest.
+    """
 
-    def __init__(self, me: MemberId, direct: bool) -> None:
-        self.me, self.direct = me, direct
+    __slots__ = ("_gap_ns", "_key", "_result", "direct", "me", "rest")
+
+    def __init__(self, me: MemberId, direct: bool, gap_ns: Nanoseconds) -> None:
+        self.me, self.direct, self._gap_ns = me, direct, gap_ns
         self._key: tuple[tuple[MemberId, ViewId, bool, frozenset[MemberId]], ...] | None = None
         self._result: tuple[MemberId, ...] = (me,)
+        self.rest: Nanoseconds | None = None  # no search before then
 
-    def __call__(self, rows: Rows) -> tuple[MemberId, ...]:
+    def __call__(self, now: Nanoseconds, rows: Rows) -> tuple[MemberId, ...] | None:
+        """What the table gives; None: ask again at `rest`."""
         key = tuple((q, rows[q].view, rows[q].working, rows[q].hears) for q in sorted(rows))
-        if key != self._key:
-            self._key, self._result = key, choose(rows, self.me, self.direct)
+        if key == self._key:
+            return self._result
+        if self.rest is not None and now < self.rest:
+            return None
+        self._result, steps = search(rows, self.me, self.direct)
+        self._key, self.rest = key, now + self._gap_ns if steps > STEPS_FREE else None
         return self._result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ordercast.contract import Note
+from ordercast.contract import Note, dropped
 from ordercast.limits import entry_bytes_max
 from ordercast.membership.automaton import Happening
 from ordercast.membership.ballot import Ballot
@@ -65,7 +65,6 @@ class Commit:
 
     def came(self, now: Nanoseconds, token: CommitToken) -> None:
         """A commit token was seen; it may be for another member."""
-        self._number.see(token.ring_id.seq)
         self._handover.overtaken(Got(token.ring_id, 0, token.hop))
         if token.to != self._sight.me:
             return
@@ -73,13 +72,17 @@ class Commit:
         if times == 0:
             self._standing.happens(now, Happening.TOKEN_FIRST, token)
         elif forming is not None and forming.id == token.ring_id:
+            if token.members != forming.members or token.entries[token.members.index(token.to)] != forming.entry:
+                self._step.say(dropped("commit token", ring=str(token.ring_id)))
+                return
             self._standing.happens(now, Happening.TOKEN_SECOND if times == 1 else Happening.TOKEN_THIRD, token)
 
     # -------------------------------------------------------------------------------------- until the number is stored
 
     def begin(self, now: Nanoseconds) -> None:
         """All agreed, and I am the representative."""
-        self._accept(now, blank(ViewId(self._number.next(), self._sight.me), self._ballot.proposal))
+        members = self._ballot.proposal
+        self._accept(now, blank(ViewId(self._number.next(members), self._sight.me), members))
 
     def take(self, now: Nanoseconds, token: CommitToken) -> None:
         """First rotation: it counts if it is for what I propose now, and newer than what I have used or hold."""
@@ -94,7 +97,7 @@ class Commit:
         self._ballot.pending = token
         if token.hop:
             self._standing.got = Got(token.ring_id, 0, token.hop)
-        self._step.out += self._number.need(token.ring_id.seq)
+        self._step.out += self._number.want(token.ring_id.seq)
         self._try(now)
 
     def stored(self, now: Nanoseconds, ill: bool) -> None:
@@ -126,7 +129,9 @@ class Commit:
         step.say(Note("commit", {"ring": str(token.ring_id), "members": list(token.members)}))
         self._voice.recompute(now)
         step.tick_at(now + step.times.hello)
-        token = write(token, Entry(self._sight.incarnation, self.entry()))
+        forming, mine = self._standing.present, Entry(self._sight.incarnation, self.entry())
+        forming.entry = mine
+        token = write(token, mine)
         if len(token.members) == 1:
             self._standing.happens(now, Happening.TOKEN_SECOND, token)
         else:
@@ -144,7 +149,8 @@ class Commit:
         forming.incarnations = dict(zip(token.members, incarnations, strict=True))
         for q, incarnation in forming.incarnations.items():
             if q != self._sight.me:
-                self._sight.learn(now, q, incarnation)
+                self._sight.agreed(now, q, incarnation)
+        self._sight.plausible.agreed(now, token.ring_id.seq, incarnations)
         alone = len(token.members) == 1
         if not alone:
             self._forward(now, forward(token))

@@ -32,5 +32,11 @@ class Returned(Decision, frozen=True, gc=False):
     ring_id: ViewId
 
 
+class Outdone(Decision, frozen=True, gc=False):
+    """Another life of this id stays: this member ends at once, `why` is the sentence to end with."""
+
+    why: str
+
+
 class Parted(Decision, frozen=True, gc=False):
     """Leave was said twice; this member takes no further part."""

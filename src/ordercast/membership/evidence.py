@@ -2,7 +2,12 @@
 
 A *run* is an unbroken time of hearing q; a gap above T_hear ends it.  q is in `hears` while its last packet is younger
 than T_hear and its run is at least as long as its probation.  Each *strike* (a broken run, a token that did not arrive,
-a stuck mark, a refused agreement) beyond the second multiplies the probation by four; calm forgives one at a time.
+a stuck mark, a refused agreement) beyond the second multiplies the probation by four; calm forgives one at a time.  Who
+is out of `hears` is not struck beyond the fourth: more than 16 T takes a link that failed again after it was believed.
+
+Of several lives of q one counts: the newest, at once, so that a restart waits for nothing.  One that was on no full
+commit token and falls silent for T_hear is forgotten (nobody but a forger, or a start that failed, does so), and the
+life before counts again when it is heard; rows of a forgotten life teach nobody.
 
 Only the transmitter of a packet is heard, never the originator of a message that another one repeats.
 """
@@ -18,20 +23,27 @@ SECOND: Nanoseconds = 1_000_000_000
 PROBATION_MAX_NS: Nanoseconds = 60 * SECOND  # also the calm that forgives one strike
 FREE_STRIKES = 2
 STRIKES_MAX = 12
+FORGOTTEN_MAX = 4  # lives of one member that are remembered as forgotten
+STRIKES_OUT_MAX = 4  # while out of `hears`
 
 
 class Link:
     """What this member knows of its link from one other, of that one's newest incarnation."""
 
-    __slots__ = ("again", "calm", "heard", "hears", "incarnation", "known", "since", "spared", "spares", "strikes")
+    __slots__ = (
+        "again", "agreed", "calm", "heard", "hears", "incarnation", "known", "since", "spared", "spares", "strikes",
+        "why",
+    )  # fmt: skip
 
     def __init__(self, incarnation: Incarnation, now: Nanoseconds) -> None:
         self.incarnation = incarnation
+        self.agreed = False  # this life was on a full commit token
         self.known = now  # first heard of, directly or through a row
         self.heard: Nanoseconds | None = None  # last packet straight from it
         self.since: Nanoseconds = now  # start of the present run, or the last strike
         self.again: Nanoseconds | None = None  # when a packet last ended a silence; a strike does not move it
         self.strikes = 0
+        self.why = ""  # reason of the last one
         self.calm: Nanoseconds = now  # since when the present number of strikes could have fallen
         self.hears = False  # as of the last recomputation: in the own row
         self.spares = 0  # own pauses since its last packet
@@ -41,28 +53,64 @@ class Link:
 class Evidence:
     """All links of one member.  `hear_ns` is T_hear in force; the caller keeps it equal to T_loss."""
 
-    __slots__ = ("cap_ns", "hear_ns", "links", "timeout_ns")
+    __slots__ = ("at", "before", "cap_ns", "forgotten", "hear_ns", "links", "outdone", "timeout_ns")
 
     def __init__(self, timeout_ns: Nanoseconds, cap_ns: Nanoseconds = PROBATION_MAX_NS) -> None:
         self.timeout_ns = timeout_ns
         self.hear_ns = timeout_ns
         self.cap_ns = cap_ns
+        self.at: Nanoseconds = 0  # of the last recomputation
         self.links: dict[MemberId, Link] = {}
+        self.before: dict[MemberId, Link] = {}  # of the life that counted before
+        self.outdone: dict[MemberId, Incarnation] = {}  # life that had to give way to another one
+        self.forgotten: dict[MemberId, tuple[Incarnation, ...]] = {}  # lives whose rows teach nobody
 
     # ------------------------------------------------------------------------------------------------- what was seen
 
     def learn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
         """(q, incarnation) exists.  True if that is news: a new life starts without strikes and unheard."""
         link = self.links.get(q)
-        if link is not None and link.incarnation >= incarnation:
-            return False
+        if link is not None:
+            if link.incarnation >= incarnation:
+                return False
+            if link.agreed or q not in self.before:
+                self.before[q] = link
         self.links[q] = Link(incarnation, now)
         return True
 
     def stale(self, q: MemberId, incarnation: Incarnation) -> bool:
-        """An earlier life of q than the newest known: its packets are dropped and prove nothing."""
+        """Not the life of q that counts, nor a new one: what others say of it proves nothing."""
         link = self.links.get(q)
-        return link is not None and incarnation < link.incarnation
+        if link is None or incarnation == link.incarnation:
+            return False
+        return incarnation < link.incarnation or incarnation in self.forgotten.get(q, ())
+
+    def counts(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> bool:
+        """Whether a packet straight from this life is to be believed: the newest, unless that one is forgotten, or
+        outdone by the one that counts and is heard."""
+        link = self.links.get(q)
+        if link is None or incarnation == link.incarnation:
+            return True
+        if incarnation > link.incarnation:
+            return self.outdone.get(q) != incarnation or self.silent(now, link)
+        return not link.agreed and self.silent(now, link)
+
+    def silent(self, now: Nanoseconds, link: Link) -> bool:
+        return now - (link.known if link.heard is None else link.heard) > self.hear_ns
+
+    def turn(self, now: Nanoseconds, q: MemberId, incarnation: Incarnation) -> None:
+        """This life of q counts from now on, and the one that did is forgotten."""
+        link, before = self.links[q], self.before.pop(q, None)
+        self.forgotten[q] = (*self.forgotten.get(q, ()), link.incarnation)[-FORGOTTEN_MAX:]
+        same = before is not None and before.incarnation == incarnation
+        self.links[q] = before if same and before is not None else Link(incarnation, now)
+
+    def agreed(self, q: MemberId, incarnation: Incarnation) -> None:
+        """It was on a full commit token."""
+        link = self.links[q]
+        if link.incarnation == incarnation:
+            link.agreed = True
+            self.before.pop(q, None)
 
     def packet(self, now: Nanoseconds, q: MemberId) -> None:
         """A packet came straight from q, of its newest incarnation."""
@@ -99,17 +147,29 @@ class Evidence:
         link = self.links.get(q)
         return link is not None and link.strikes > FREE_STRIKES and now - link.since < self.probation_ns(q)
 
-    def strike(self, now: Nanoseconds, q: MemberId) -> None:
+    def left_ns(self, q: MemberId) -> Nanoseconds:
+        """How much of q's probation was left at the last recomputation, if q is heard from there on."""
+        link, whole = self.links[q], self.probation_ns(q)
+        if not whole or link.hears:
+            return 0
+        broken = link.heard is None or self.at - link.heard > self.hear_ns  # then the run begins with its next packet
+        return whole if broken else max(0, link.since + whole - self.at)
+
+    def strike(self, now: Nanoseconds, q: MemberId, why: str) -> None:
         """Count a break of the link.  One that puts q on probation takes it out of `hears` at once."""
         link = self.links[q]
         self._forgive(now, link)
-        link.strikes = min(STRIKES_MAX, link.strikes + 1)
+        self._strike(now, link, why, STRIKES_MAX if link.hears else STRIKES_OUT_MAX)
+
+    def _strike(self, now: Nanoseconds, link: Link, why: str, most: int) -> None:
+        link.strikes, link.why = max(link.strikes, min(most, link.strikes + 1)), why
         link.since = link.calm = now
         if link.strikes > FREE_STRIKES:
             link.hears = False
 
     def recompute(self, now: Nanoseconds, gone: Container[MemberId] = ()) -> list[MemberId]:
         """Bring `hears` up to date; the members that dropped out, each struck.  Of the `gone` nothing else is due."""
+        self.at = now
         return [q for q, link in self.links.items() if self._recompute(now, q, link, q in gone)]
 
     def hears(self) -> frozenset[MemberId]:
@@ -133,7 +193,7 @@ class Evidence:
             and (link.strikes <= FREE_STRIKES or now - link.since >= self.probation_ns(q))
         )
         if before and not link.hears and not gone:
-            self.strike(now, q)
+            self._strike(now, link, "silence", STRIKES_MAX)
             return True
         if link.hears and not before:
             link.calm = max(link.calm, now)

@@ -91,7 +91,10 @@ class Gather:
 
     def propose(self, now: Nanoseconds) -> None:
         ballot, rows = self._ballot, self._standing.taught(self._sight.table.rows)
-        proposal = () if self._number.ill else self._chooser(rows)
+        proposal = () if self._number.ill else self._chooser(now, rows)
+        if proposal is None:
+            self._patience.rest(self._chooser.rest)
+            return
         if proposal != ballot.proposal:
             if proposal and self._patience.too_early(now, rows, proposal):
                 proposal = ()

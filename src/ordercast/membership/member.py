@@ -33,9 +33,9 @@ from ordercast.membership.waits import Patience
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
 
 PROBES = (
-    "blame", "clone", "commit_late", "contradiction", "crash_hint", "departed", "gather_again", "other_timeout",
-    "own_pause", "probation", "refused_agreement", "storage_failed", "strike", "t_loss", "token_by_multicast", "waited",
-    "withdrawn",
+    "blame", "commit_late", "contradiction", "crash_hint", "departed", "forgotten", "gather_again",
+    "other_timeout", "own_pause", "probation", "refused_agreement", "rival", "storage_failed", "strike", "t_loss",
+    "token_by_multicast", "waited", "withdrawn",
 )  # fmt: skip
 
 
@@ -66,9 +66,9 @@ class Membership:
         self.standing = standing = Standing(self)
         self.step = step = Step(self.times)
         self.ballot = ballot = Ballot(self.me)
-        self.sight = sight = Sight(identity, timeout_ns, probation_max_ns, step.say, ballot.forget)
+        self.sight = sight = Sight(identity, standing, timeout_ns, probation_max_ns, step.say, ballot.forget)
         self.number = number = RingNumber()
-        self.chooser = chooser = Chooser(self.me, direct)
+        self.chooser = chooser = Chooser(self.me, direct, self.times.gap)
         self.patience = patience = Patience(step, sight, direct)
         self.handover = handover = Handover(step.deadlines, net, self.times.repeat)
         self.voice = voice = Voice(step, standing, sight, number, ballot, net, packet_bytes)
@@ -112,6 +112,14 @@ class Membership:
         """State, view, T_loss, who hears whom, strikes and probations, refused members, and what it waits for."""
         return report.status(self)
 
+    def words(self) -> str:
+        """What it waits for alone."""
+        return report.words(self)
+
+    def apart(self) -> str:
+        """In words: who is kept out by a probation here, or keeps this member out."""
+        return report.apart(self)
+
     # -------------------------------------------------------------------------------------------- inputs of the driver
 
     def _end(self, now: Nanoseconds) -> list[Action]:
@@ -120,9 +128,10 @@ class Membership:
 
     def start(self, now: Nanoseconds, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         """Begin in Gather; a view of one follows when nobody answers."""
-        self.sight.start(now)
-        self.patience.start(now)
+        self.standing.left = now
         self.number.start(self.first_ring_seq, stored)
+        self.sight.start(now, self.number.used)
+        self.patience.start(now)
         self.step.out += self.number.need(self.number.next())  # a disk that fails is found before anybody counts on us
         self.gather.enter(now)
         return self._end(now)
@@ -135,7 +144,7 @@ class Membership:
             if now - link.heard <= self._grace:
                 link.heard, link.spares = now, 0
                 return []
-        if self.state is State.PARTED or not self.sight.admit(peer):
+        if self.state is State.PARTED or not self.sight.admit(now, peer):
             return None  # what there is to note is said in the next step
         self.step.begin(now, self.step.alarm, self.sight.evidence)
         silent = self.sight.hear(now, peer)
@@ -145,6 +154,21 @@ class Membership:
             self.standing.happens(now, Happening.NEWS)
         self.stay.met(now, peer)
         return self._end(now)
+
+    def ignored(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
+        """A packet that `heard` has not let pass: perhaps it shows two lives of one id."""
+        rival = packet.rival if type(packet) is Hello else None
+        if self.state is State.PARTED:
+            return []
+        if peer.id == self.me and peer.incarnation != self.sight.incarnation:
+            self.step.paused = False
+            self.voice.announce |= self.sight.met(now, peer.incarnation)
+            if rival is not None and self.sight.rivals.outdone(now, peer.incarnation, rival):
+                self.standing.happens(now, Happening.OUTDONE, report.outdone(self.me, peer.incarnation, rival))
+            return self._end(now)
+        if rival is not None and self.sight.rival(now, peer, rival):
+            return (self.heard(now, peer) or []) + self.receive(now, peer, packet)
+        return []
 
     def receive(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
         """A packet of PACKETS that `heard` has let pass."""
@@ -156,11 +180,14 @@ class Membership:
                 case Join():
                     self._join(now, peer, packet)
                 case CommitToken():
-                    self.commit.came(now, packet)
+                    self._commit_token(now, peer, packet)
         return self._end(now)
 
     def _hello(self, now: Nanoseconds, peer: Peer, hello: Hello) -> None:
-        self.number.see(hello.view.seq)
+        if not self.sight.believable(now, peer.id, hello.view.seq, hello.rows):
+            return
+        if hello.rival is not None:
+            self.sight.rival(now, peer, hello.rival)
         if self.voice.absorb(now, peer, hello.rows):
             self.standing.happens(now, Happening.NEWS)
         self.stay.named(now, peer.id, hello.view)
@@ -171,14 +198,23 @@ class Membership:
             if self.voice.recompute(now):
                 self.standing.happens(now, Happening.NEWS)
             return
-        self.number.see(join.ring_seq)
+        if not self.sight.believable(now, peer.id, join.ring_seq, join.rows):
+            return
         changed = self.voice.absorb(now, peer, join.rows)
-        if self.ballot.newer(peer.id, join.number):
+        if self.ballot.newer(now, peer.id, join.number, self.times.timeout):
+            self.number.see(peer.id, join.ring_seq)
             self._left_by(now, peer.id, join)
             if self.standing.happens(now, Happening.JOIN, peer.id, join):
                 return
         if changed:
             self.standing.happens(now, Happening.NEWS)
+
+    def _commit_token(self, now: Nanoseconds, peer: Peer, token: CommitToken) -> None:
+        plausible, youngest = self.sight.plausible, max(entry.incarnation for entry in token.entries)
+        if plausible.ring(now, token.ring_id.seq) and plausible.life(now, youngest):
+            self.commit.came(now, token)
+        else:
+            self.sight.doubt(peer.id, f"ring number {token.ring_id.seq}, life {youngest}")
 
     def _left_by(self, now: Nanoseconds, q: MemberId, join: Join) -> None:
         """A Join moves us only if it comes from one of ours, and shows that it left what we have in common."""
@@ -222,7 +258,7 @@ class Membership:
     def _tick(self, now: Nanoseconds) -> None:
         self.sight.tick(now)
         if self.number.error:
-            self.step.out += self.number.need(self.number.next()) or self.number.more()
+            self.step.out += self.number.again()
         gathers = self.standing.gathers
         wait = self.times.join if gathers else self.times.hello
         self.step.tick_at(now + wait - self.rng.randrange(wait // 8))  # so that members do not speak in step
@@ -293,8 +329,10 @@ class Membership:
     def foreign(self, now: Nanoseconds, peer: Peer, ring_id: ViewId) -> list[Action]:
         """A packet of another ring came straight from `peer`: if newer, and a member of mine, it has left my view."""
         self.step.paused = False
-        self.number.see(ring_id.seq)
-        self.stay.named(now, peer.id, ring_id)
+        if self.sight.plausible.ring(now, ring_id.seq):
+            self.stay.named(now, peer.id, ring_id)
+        else:
+            self.sight.doubt(peer.id, f"ring number {ring_id.seq}")
         return self._end(now)
 
     def suspect(self, now: Nanoseconds, cause: Cause, strike: Sequence[MemberId] = ()) -> list[Action]:

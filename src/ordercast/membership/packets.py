@@ -13,11 +13,10 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import Packet
 from ordercast.errors import WireError
-from ordercast.limits import ENTRY_BYTES_MAX, MEMBERS_MAX, entry_bytes_max
+from ordercast.limits import ENTRY_BYTES_MAX, MEMBERS_MAX, RING_SEQ_MAX, entry_bytes_max
 from ordercast.membership.cause import ToldCause
 from ordercast.types import U8, U16, U32, U63, ViewId
 
-RING_SEQ_MAX = 2**62  # leaves room to raise it for ever
 VERSION_MAX = 2**31  # leaves room to contradict
 
 Ids = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
@@ -60,11 +59,20 @@ class Got(Struct, frozen=True, order=True, array_like=True, gc=False):
     number: U63
 
 
+class Rival(Struct, frozen=True, array_like=True, gc=False):
+    """Another life of the sender's id is about; and what the sender was when they met."""
+
+    incarnation: U63
+    together: bool  # in a view with others
+    age_ns: U63
+
+
 class Hello(Packet, frozen=True, array_like=True, gc=False, tag=40):
     """Multicast by every member each T_hello outside Gather, and when its own row changed."""
 
     view: ViewId
     rows: PackedRows
+    rival: Rival | None = None
 
     def check(self) -> None:
         self.rows.check()

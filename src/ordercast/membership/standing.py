@@ -11,17 +11,18 @@ from ordercast.contract import Note
 from ordercast.membership import cause as causes
 from ordercast.membership.automaton import TABLE, Happening, State
 from ordercast.membership.choose import NO_VIEW, Row, Rows
-from ordercast.membership.packets import Got
+from ordercast.membership.packets import Entry, Got
 from ordercast.types import Cause, Incarnation, MemberId, Nanoseconds, ViewId
 
 
 class Roster:
     """A ring and who is on it."""
 
-    __slots__ = ("id", "incarnations", "members")
+    __slots__ = ("entry", "id", "incarnations", "members")
 
     def __init__(self, id: ViewId, members: tuple[MemberId, ...]) -> None:
         self.id, self.members = id, members
+        self.entry: Entry | None = None  # mine, as it stands on the commit token
         self.incarnations: dict[MemberId, Incarnation] = {}  # from the commit entries
 
 
@@ -35,6 +36,7 @@ class Standing:
         self.forming: Roster | None = None  # from my entry on its commit token until installed or given up
         self.frozen = False  # entry written since the last install
         self.young = False  # installed here, perhaps not yet everywhere: no choice moves us before the next token
+        self.left: Nanoseconds = 0  # when the last view stopped to work, or this life began
         self.cause = causes.START  # why the installed view was left, or is being left
         self.got: Got | None = None  # last token accepted
         self.visited: Nanoseconds | None = None  # when the last regular token of this ring came
@@ -45,6 +47,8 @@ class Standing:
         rule = TABLE.get((self.state, happening))
         if rule is None:
             return False
+        if self.works and rule.to is not State.OPERATIONAL:
+            self.left = now
         self.state = rule.to
         rule.act.by(self._parts)(now, *what)
         return True

@@ -48,8 +48,10 @@ class Stay:
                 return self.named(now, q, rows[q].view)
             if q != self._sight.me and links[q].incarnation != mine.incarnations[q]:
                 return self._departed(now, Happening.OTHER_LIFE, q, "came back in another life")
-        chosen = self._chooser(rows)
-        if chosen == mine.members:
+        chosen = self._chooser(now, rows)
+        if chosen is None:
+            self._patience.rest(self._chooser.rest)
+        elif chosen == mine.members:
             self._patience.over()
         elif not self._patience.too_early(now, rows, chosen):
             self._standing.happens(now, Happening.CHOICE, causes.choice(mine.members, chosen, rows))

@@ -73,6 +73,11 @@ class Table:
             del self.rows[q]
             self.moved = now
 
+    def forget(self, now: Nanoseconds, q: MemberId) -> None:
+        """The life of q that the row is of counts no more."""
+        if self.rows.pop(q, None) is not None:
+            self.moved = now
+
     def _contradict(self, now: Nanoseconds, row: Row) -> bool:
         own = self.own
         if row.incarnation != own.incarnation or row.version < own.version or row == own:

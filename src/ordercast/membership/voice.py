@@ -12,6 +12,7 @@ from ordercast.contract import ALL, Packet, Transmit
 from ordercast.membership.automaton import State
 from ordercast.membership.ballot import Ballot
 from ordercast.membership.cause import tell
+from ordercast.membership.events import Outdone
 from ordercast.membership.packets import Hello, Join, PackedRows
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
@@ -49,7 +50,6 @@ class Voice:
         """Take the rows of a packet.  True if the table changed."""
         sight = self._sight
         news = sight.absorb(now, peer, rows)
-        self._number.see(sight.ring_seq)
         for row in news:
             self.announce |= row.id == sight.me
             self.relay |= sight.table.worth_relaying(row.id)
@@ -63,7 +63,10 @@ class Voice:
             return
         gathers, earliest = self._standing.gathers, self.last + self._step.times.gap
         if now >= earliest or (gathers and self.announce):
-            self.join(now) if gathers else self.hello(now)
+            if gathers:
+                self.join(now)
+            if not gathers or self._sight.rivals.name(now) is not None:
+                self.hello(now)
             return
         self.announce = self.relay = False
         if self._step.deadlines.due.get(TICK, NEVER) > earliest:
@@ -76,9 +79,16 @@ class Voice:
         self.hello(now)
         self._step.set(PART, now + self._step.times.gap)
 
+    def give_way(self, now: Nanoseconds, why: str) -> None:
+        """Another life of my id stays: say that I am gone, and end."""
+        self._step.deadlines.clear(*self._step.deadlines.due)
+        self._sight.table.write(now, self._standing.installed.id, False, NOBODY)
+        self.hello(now)
+        self._step.say(Outdone(why))
+
     def hello(self, now: Nanoseconds) -> None:
         for rows in self._rows(now):
-            self._say(Hello(self._standing.installed.id, rows))
+            self._say(Hello(self._standing.installed.id, rows, self._sight.rivals.name(now)))
 
     def join(self, now: Nanoseconds) -> None:
         used, proposal, got = self._number.used, self._ballot.proposal, self._standing.got

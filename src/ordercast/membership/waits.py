@@ -87,6 +87,12 @@ class Patience:
         self.words, self._resting = "", None
         self._step.deadlines.clear(POLL)
 
+    def rest(self, until: Nanoseconds | None) -> None:
+        """A new choice cannot be made yet."""
+        assert until is not None
+        self.words = "for a large table to be looked at again"
+        self._step.set(POLL, until)
+
     def too_early(self, now: Nanoseconds, rows: Rows, chosen: tuple[MemberId, ...]) -> bool:
         """Then the choice is looked at again after T_gap."""
         before, self.words = self.words, self._reason(now, rows, chosen)

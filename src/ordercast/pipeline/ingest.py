@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ordercast.errors import TraceError
 from ordercast.pipeline.scatter import arrow_schema, batch, scatter
 from ordercast.trace.find import Unit, find, row_files
-from ordercast.trace.load import joint_header
+from ordercast.trace.load import joint_header, life_named
 from ordercast.trace.reader import Life, RowReader
 
 if TYPE_CHECKING:
@@ -110,18 +110,29 @@ def _live(unit: Unit, bad: list[TraceError]) -> Iterator[tuple[Header, Columns]]
     """Row files by the run they name; one directory may hold several runs."""
     from ordercast.trace.columns import from_life, joined
 
-    runs: dict[str, dict[tuple[int, int], tuple[Header, Life]]] = {}
+    runs: dict[str, dict[tuple[int, int, int], tuple[Header, Life]]] = {}
+    lost: set[tuple[int, int]] = set()
     for path in row_files(unit):
         try:
             reader = RowReader(path)
-            lives = runs.setdefault(reader.header.run, {})
-            if (reader.member, reader.incarnation) in lives:
-                raise TraceError(path, 0, f"a second file of member {reader.member} in the same incarnation")
-            lives[reader.member, reader.incarnation] = (reader.header, reader.read(bad=bad))
         except TraceError as why:
             bad.append(why)
+            lost.add(life_named(path))
+            continue
+        try:
+            lives = runs.setdefault(reader.header.run, {})
+            if reader.order in lives:
+                raise TraceError(path, 0, f"a second file of member {reader.member} in the same incarnation")
+            told = len(bad)
+            lives[reader.order] = (reader.header, reader.read(bad=bad))
+            lost |= {(reader.member, reader.incarnation)} if len(bad) > told else set()
+        except TraceError as why:
+            if path.exists():  # else it was no longer kept
+                bad.append(why)
     for _, lives in sorted(runs.items()):
         of = [lives[key] for key in sorted(lives)]
         if not of:
             continue
-        yield joint_header([header for header, _ in of]), joined([from_life(life) for _, life in of])
+        header = joint_header([header for header, _ in of])
+        header.lost = tuple(sorted(lost))
+        yield header, joined([from_life(life) for _, life in of])

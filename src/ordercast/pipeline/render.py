@@ -38,6 +38,7 @@ class PromiseLine(Struct):
     holds: int
     broken: int
     cannot_judge: int
+    nothing: int = 0  # to judge
     judged: int = 0  # how many events were looked at
 
 
@@ -163,7 +164,9 @@ def _banner(content: Content) -> str:
         names = ", ".join(f"{line.id} {line.name}" for line in doubtful)
         said = f"Nothing broken, but not everything could be judged<small>{escape(names)}</small>"
         return f'<div class="banner doubt">{said}</div>'
-    small = f"{_count(held, 'verdict')}: each promise in each run it applies to"
+    if not held:
+        return '<div class="banner doubt">There was nothing to judge</div>'
+    small = f"{_count(held, 'verdict')}: each promise in each run in which it had something to judge"
     return f'<div class="banner good">Every promise held<small>{small}</small></div>'
 
 
@@ -175,22 +178,22 @@ def _facts(facts: Iterable[tuple[str, str]]) -> str:
 def _promises(lines: Sequence[PromiseLine]) -> str:
     if not lines:
         return ""
-    single = all(line.holds + line.broken + line.cannot_judge == 1 for line in lines)
+    single = all(line.holds + line.broken + line.cannot_judge + line.nothing == 1 for line in lines)
     rows = []
     for line in lines:
-        state, word = ("good", "holds")
+        state, word = ("good", "holds") if line.holds else ("soft", "nothing to judge")
         if line.broken:
             state, word = "bad", "broken"
         elif line.cannot_judge:
             state, word = "doubt", "cannot judge"
-        counts = (line.judged,) if single else (line.holds, line.broken, line.cannot_judge, line.judged)
+        of_runs = () if single else (line.holds, line.broken, line.cannot_judge, line.nothing)
         rows.append(
             f'<tr><td class="k"><b>{escape(line.id)}</b> {escape(line.name)}</td>'
             f'<td><span class="mark {state}">{word}</span></td>'
-            + "".join(f'<td class="n">{number(count) if count else "–"}</td>' for count in counts)
+            + "".join(f'<td class="n">{number(count) if count else "–"}</td>' for count in (*of_runs, line.judged))
             + f'<td class="statement">{escape(line.statement)}</td></tr>'
         )
-    words = ("events",) if single else ("holds", "broken", "not judged", "events")
+    words = ("events",) if single else ("holds", "broken", "not judged", "nothing to judge", "events")
     head = "<tr><th>promise</th><th></th>" + "".join(f'<th class="n">{word}</th>' for word in words)
     head += "<th>what is promised</th></tr>"
     return f'<h2>Promises</h2><div class="card scroll"><table>{head}{"".join(rows)}</table></div>'

@@ -17,6 +17,7 @@ import msgspec
 from ordercast.errors import RunError, TraceError
 from ordercast.pipeline import here, plots
 from ordercast.pipeline.render import Break, Content, Plot, PromiseLine, Table, number, page
+from ordercast.pipeline.told import views_told
 from ordercast.pipeline.verify import Summary, summarise_rows, verify_here
 from ordercast.trace import spacetime
 from ordercast.trace.find import Unit, find
@@ -105,6 +106,8 @@ def content(
         out.set_aside = [(row["path"], row["offset"] or 0, row["text"]) for row in summary.unreadable]
     out.plots = _plots(tables, units)
     out.tables = [_without_title(table) for table in _tables(tables)] if len(runs) == 1 else _tables(tables)
+    if len(runs) == 1:
+        out.tables += views_told(units)
     out.pictures = _pictures(units) if len(runs) == 1 else []
     out.foot = f"ordercast {__version__}. This page is one file and loads nothing from outside."
     if not plots.available():
@@ -166,8 +169,9 @@ def span(ns: float | None) -> str:
 def _line(line: Any) -> PromiseLine:
     promise = CATALOGUE[line.promise]
     return PromiseLine(
-        line.promise, promise.name, promise.statement, line.holds, line.broken, line.cannot_judge, line.judged
-    )
+        line.promise, promise.name, promise.statement, line.holds, line.broken, line.cannot_judge, line.nothing,
+        line.judged,
+    )  # fmt: skip
 
 
 def _short(row: dict[str, Any]) -> str:

@@ -19,11 +19,11 @@ import msgspec
 from ordercast.errors import TraceError
 from ordercast.pipeline.scatter import arrow_schema, batch, scatter
 from ordercast.trace.find import Unit, find
-from ordercast.trace.load import runs_of, traces_of
+from ordercast.trace.load import runs_of, sound, traces_of
 from ordercast.trace.parquet import ParquetFile
 from ordercast.trace.schema import Header
 from ordercast.verify.catalogue import CATALOGUE, chosen
-from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, Verdict
+from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, NOTHING, Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ Paths = Iterable[str | os.PathLike[str]]
 UNREADABLE = "unreadable"
 SCHEMA = (
     "path string, run string, protocol string, service string, rows bigint, promise string, state string, "
-    "judged bigint, text string, example string, offset bigint"
+    "judged bigint, text string, example string, told_by string, offset bigint"
 )
 BATCH_ROWS = 4096
 
@@ -42,8 +42,9 @@ BATCH_ROWS = 4096
 def verify_paths(
     spark: SparkSession, paths: Paths, promises: Sequence[str] | None = None, tasks: int | None = None
 ) -> DataFrame:
-    """One row per run and promise (SCHEMA): state holds, broken or cannot judge; `example` is JSON, rows of a break.
+    """One row per run and promise (SCHEMA): state holds, broken, cannot judge or nothing to judge.
 
+    `example` is JSON, the rows of a break; `told_by` the promise whose finding it is, too: one cause, one finding.
     A file that cannot be read is one row with state `unreadable`, no run and no promise; its text says why.
     `promises`: judge by these instead of those the runs' headers name.
     """
@@ -83,11 +84,14 @@ def judge_columns(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[s
     def judge(bad: list[TraceError]) -> Iterator[Judged]:
         if unit.kind == "rows":
             for header, columns in runs_of(unit, bad):
-                yield header, len(columns), check(columns, header, promises)
+                yield header, len(columns), check(columns, header, _named(unit, header, promises))
             return
         file = ParquetFile(unit.path)
         wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
         for headers, cuts, columns in file.groups(columns_for(wanted)):
+            for k, header in enumerate(headers):
+                _named(unit, header, promises)
+                sound(unit.path, header, columns.slice(cuts[k], cuts[k + 1]))
             verdicts = check_many(columns, cuts, headers, promises)
             for k, header in enumerate(headers):
                 yield header, cuts[k + 1] - cuts[k], verdicts[k]
@@ -101,7 +105,7 @@ def judge_plain(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[str
 
     def judge(bad: list[TraceError]) -> Iterator[Judged]:
         for trace in traces_of(unit, bad):
-            yield trace.header, len(trace), check(trace, promises)
+            yield trace.header, len(trace), check(trace, _named(unit, trace.header, promises))
 
     return _rows(unit, judge)
 
@@ -119,6 +123,15 @@ def _rows(unit: Unit, judge: Callable[[list[TraceError]], Iterator[Judged]]) -> 
         yield {"path": entry.path, "state": UNREADABLE, "text": entry.why, "offset": entry.offset}
 
 
+def _named(unit: Unit, header: Header, promises: Sequence[str] | None) -> Sequence[str] | None:
+    """Judge by these, or by those of the header, which must be known here."""
+    unknown = [] if promises is not None else [id for id in header.promises if id not in CATALOGUE]
+    if unknown:
+        why = f"run {header.run!r} is to be judged by {unknown[0]!r}, a promise that is not known here"
+        raise TraceError(unit.path, 0, why)
+    return promises
+
+
 def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, Any]:
     example = msgspec.json.encode(verdict.example).decode() if verdict.example else None
     return {
@@ -132,6 +145,7 @@ def _row(unit: Unit, header: Header, rows: int, verdict: Verdict) -> dict[str, A
         "judged": verdict.judged,
         "text": verdict.text if verdict.state != HOLDS else None,
         "example": example,
+        "told_by": verdict.told_by or None,
     }
 
 
@@ -146,6 +160,7 @@ class Line(msgspec.Struct):
     holds: int = 0
     broken: int = 0
     cannot_judge: int = 0
+    nothing: int = 0  # to judge
     judged: int = 0
 
 
@@ -158,7 +173,7 @@ class Summary(msgspec.Struct):
     broken: list[dict[str, Any]]
     doubts: list[dict[str, Any]]
     unreadable: list[dict[str, Any]]
-    broken_total: int
+    broken_total: int  # findings; one may be of several promises
     unjudged_runs: int  # runs of which nothing could be judged
 
     @property
@@ -174,7 +189,11 @@ def summarise(verdicts: DataFrame, shown: int = 100) -> Summary:
     try:
         counted = (
             verdicts.groupBy("promise", "state")
-            .agg(F.count("*").alias("n"), F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"))
+            .agg(
+                F.count("*").alias("n"),
+                F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"),
+                F.count("told_by").alias("told"),
+            )
             .toArrow()
             .to_pylist()
         )
@@ -191,7 +210,8 @@ def summarise(verdicts: DataFrame, shown: int = 100) -> Summary:
         for state in (BROKEN, CANNOT_JUDGE, UNREADABLE):
             some[state] = []
             if any(line["state"] == state for line in counted):
-                rows = verdicts.where(F.col("state") == state).orderBy("run", "path", "promise", "offset").limit(shown)
+                told = verdicts.where((F.col("state") == state) & F.col("told_by").isNull())
+                rows = told.orderBy("run", "path", "promise", "offset").limit(shown)
                 some[state] = sorted(rows.toArrow().to_pylist(), key=_place)
     finally:
         verdicts.unpersist()
@@ -200,19 +220,21 @@ def summarise(verdicts: DataFrame, shown: int = 100) -> Summary:
 
 def summarise_rows(rows: Iterable[dict[str, Any]], shown: int = 100) -> Summary:
     """The same of rows in memory."""
-    counts: dict[tuple[Any, str], list[int]] = {}
+    counts: dict[tuple[Any, str], list[int]] = {}  # promise, state -> rows, judged, told by another
     runs: dict[tuple[str, Any], tuple[int, bool]] = {}
     some: dict[str, list[dict[str, Any]]] = {BROKEN: [], CANNOT_JUDGE: [], UNREADABLE: []}
     for row in rows:
-        entry = counts.setdefault((row.get("promise"), row["state"]), [0, 0])
+        entry = counts.setdefault((row.get("promise"), row["state"]), [0, 0, 0])
         entry[0] += 1
         entry[1] += row.get("judged") or 0
+        entry[2] += row.get("told_by") is not None
         if row.get("promise"):
             key = row["path"], row["run"]
             runs[key] = row["rows"], runs.get(key, (0, False))[1] or row["state"] != CANNOT_JUDGE
-        if row["state"] in some:
+        if row["state"] in some and row.get("told_by") is None:
             some[row["state"]].append(row)
-    counted = [{"promise": p, "state": s, "n": n, "judged": judged} for (p, s), (n, judged) in counts.items()]
+    names = ("n", "judged", "told")
+    counted = [{"promise": p, "state": s, **dict(zip(names, of, strict=True))} for (p, s), of in counts.items()]
     some = {state: sorted(found, key=_place)[:shown] for state, found in some.items()}
     unjudged = sum(not judged for _, judged in runs.values())
     return _summary(counted, len(runs), sum(rows for rows, _ in runs.values()), unjudged, some)
@@ -233,11 +255,11 @@ def _summary(
         if promise is None:
             continue
         line = lines.setdefault(promise, Line(promise, CATALOGUE[promise].name))
-        attribute = {HOLDS: "holds", BROKEN: "broken", CANNOT_JUDGE: "cannot_judge"}[entry["state"]]
+        attribute = {HOLDS: "holds", BROKEN: "broken", CANNOT_JUDGE: "cannot_judge", NOTHING: "nothing"}[entry["state"]]
         setattr(line, attribute, getattr(line, attribute) + entry["n"])
         line.judged += int(entry["judged"])
     ordered = [lines[promise] for promise in CATALOGUE if promise in lines]
-    total = sum(line.broken for line in ordered)
+    total = sum(entry["n"] - entry["told"] for entry in counted if entry["state"] == BROKEN)
     return Summary(runs, int(rows), ordered, some[BROKEN], some[CANNOT_JUDGE], some[UNREADABLE], total, int(unjudged))
 
 

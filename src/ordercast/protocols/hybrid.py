@@ -16,6 +16,7 @@ Differs from the paper (numbers of the errata in docs/protocols/token_site.md):
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Annotated, Any
 
@@ -24,8 +25,10 @@ from msgspec import Meta, Struct
 from ordercast.contract import (
     Action,
     Body,
+    Down,
     Event,
     Layer,
+    Leave,
     Note,
     Ordered,
     Receive,
@@ -33,9 +36,11 @@ from ordercast.contract import (
     SetTimer,
     Setup,
     Up,
+    dropped,
 )
 from ordercast.errors import WireError
 from ordercast.framing import Framing
+from ordercast.limits import PENDING_FRAMES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.sender import LEAVE, Sender
 from ordercast.stack import Stack, chain
@@ -45,6 +50,7 @@ from ordercast.types import U32, U63, Frame, MemberId, Nanoseconds, NetId, Servi
 
 TICKETS_MAX = 1_024  # in one packet of their own
 TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
+TICKETS_HELD_MAX = 4 * PENDING_FRAMES_MAX  # received, their frames not delivered
 
 Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
 Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
@@ -85,7 +91,7 @@ class TokenSite(Layer):
 
     def __init__(self, setup: Setup) -> None:
         identity, self.options = setup.identity, setup.options
-        self.sender = Sender(setup, (Service.AGREED,), self._settled, carry=self._carry)
+        self.sender = Sender(setup, (Service.AGREED,), self._unsettled, carry=self._carry, go=self._go)
         self.null_ns = max(1, setup.timeout_ns // 50)  # T_null
         self.me = identity.me
         self.active = max(identity.members)  # the sequencer; the only active process
@@ -93,6 +99,9 @@ class TokenSite(Layer):
         self.c = 0  # last own frame
         self.t = 0  # ticket clock
         self.done: dict[MemberId, int] = dict.fromkeys(identity.members, 0)  # last delivered c of each sender
+        self.heard = self.done.copy()  # last received c of each sender
+        self.ticketed = self.done.copy()  # highest c of each sender that has a ticket
+        self.last = 0  # number of the last ticket received
         self.Q: dict[tuple[MemberId, int], Frame] = {}  # received, undelivered
         self.UT: list[tuple[int, MemberId, MemberId, int]] = []  # received tickets: number, issuer, sender, c
         self.LT: list[Ticket] = []  # own tickets not yet multicast
@@ -144,13 +153,18 @@ class TokenSite(Layer):
 
     def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
         sender, body = event.sender, event.body
+        why = self._doubt(sender, body)  # type: ignore[arg-type]
+        if why:
+            return [dropped(why, member=sender)]
         out: list[Action] = []
-        if body.tickets:  # type: ignore[attr-defined]
-            self._take_tickets(sender, body.tickets)  # type: ignore[attr-defined]
-        self.t = max(self.t, body.promise)  # type: ignore[attr-defined]
+        if sender == self.active:  # nobody else issues tickets, or has a clock that counts
+            if body.tickets:  # type: ignore[attr-defined]
+                self._take_tickets(sender, body.tickets)  # type: ignore[attr-defined]
+            self.t = max(self.t, body.promise)  # type: ignore[attr-defined]
         if type(body) is Sent:
             out.append(Receive(body.frame))
             self.Q[sender, body.c] = body.frame
+            self.heard[sender] = body.c
             if self.is_active and sender != self.me and body.sequencer == self.sequencer:
                 self._issue(sender, body.c)
                 if not self.options.tickets_at_once and not self.null_set:
@@ -161,12 +175,40 @@ class TokenSite(Layer):
             out += self.sender.settle(now)
         return out
 
-    def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
-        done, pending = self.done, self.UT
+    def _doubt(self, sender: MemberId, body: Sent | Null) -> str:
+        """Why what this member is said to have sent cannot be true, or must not be kept; empty: it may be."""
+        if sender == self.me:
+            return ""
+        if (body.tickets or body.promise) and (sender != self.active or not self._tickets_follow(body.tickets)):
+            return "tickets"
+        if type(body) is Sent:
+            if body.c != self.heard[sender] + 1:
+                return "counter"
+            if body.frame.sender != sender:
+                return "origin"
+            if body.sequencer != self.sequencer:
+                return "sequencer"
+            if body.c - self.done[sender] > PENDING_FRAMES_MAX:
+                return "unordered"
+        return ""
+
+    def _tickets_follow(self, tickets: tuple[Ticket, ...]) -> bool:
+        """Numbers ascend; the frames of each sender get theirs in order."""
+        last, ticketed = self.last, self.ticketed.copy()
         for number, sender, c in tickets:
-            if c > done.get(sender, c):  # H3; a stranger's is never deliverable
+            if number <= last or c > ticketed.get(sender, -2) + 1:
+                return False
+            last, ticketed[sender] = number, max(c, ticketed[sender])
+        return len(self.UT) + len(tickets) <= TICKETS_HELD_MAX
+
+    def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
+        done, pending, ticketed = self.done, self.UT, self.ticketed
+        for number, sender, c in tickets:
+            if c > done[sender]:  # H3
                 heappush(pending, (number, issuer, sender, c))
-        last = tickets[-1][0]
+            if c > ticketed[sender]:
+                ticketed[sender] = c
+        last = self.last = tickets[-1][0]
         self.t = max(self.t, last)
         if issuer == self.me:
             while self.own and self.own[0] <= last:
@@ -197,13 +239,18 @@ class TokenSite(Layer):
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == LEAVE:
-            return self.sender.go(now)
+            return self.sender.timer(now)
         assert name == "null"
         self.null_set = False
         return self._null()
 
-    def _settled(self) -> bool:
-        return not (self.Q or self.LT) and self.done[self.me] == self.c
+    def _unsettled(self) -> Iterator[Frame]:
+        """Own frames without a place in the order."""
+        return (frame for (sender, _), frame in self.Q.items() if sender == self.me)
+
+    def _go(self, now: Nanoseconds, until: Nanoseconds) -> list[Action]:
+        """Not without the tickets of what was received, which only the sequencer can give."""
+        return [*self._null(), Down(Leave(until))]
 
     def status(self) -> dict[str, Any]:
         waits = ""
@@ -245,11 +292,12 @@ PROTOCOLS = {
         provides=(Service.AGREED,),
         promises={
             "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S14", "S15", "S16", "S17", "S18", "S19",
-                       "L3", "L4", "L6", "L7", "L12")
+                       "L3", "L4", "L6", "L7", "L12", "L13")
         },
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
                             "partition", "pause", "slow", "drift", "clock", "overload"}),
         needs=("reliable causal multicast", "a fixed view"),
+        judges_lives=True,
         options=HybridOptions,
         probes=("nack", "retransmit", "hold", "null", "window", "drop"),
     )

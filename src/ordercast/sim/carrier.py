@@ -39,10 +39,11 @@ class Carrier:
         codec: Codec,
         *,
         hears_self: bool,
+        all_lives: bool,
         sizes: bool,
     ) -> None:
         self.scenario, self.schedule, self.journal, self.hosts, self.codec = scenario, schedule, journal, hosts, codec
-        self.hears_self = hears_self
+        self.hears_self, self.all_lives = hears_self, all_lives
         self.group = wire_header.group_id(GROUP)
         self.media = media(scenario, scenario.generator("network"), hears_self)
         self.receivers = [  # net -> sender -> who hears its multicasts
@@ -81,6 +82,12 @@ class Carrier:
         for member, at in self._reach(medium, host.id, receivers, packet, size):
             heappush(self._queue, (at, self._number(), self.arrive_all, (self.hosts[member],), datagram))
 
+    def transmit_bytes(self, host: Host, action: Transmit) -> None:
+        """The same for what no core reads: it is bytes in every scenario, so that it is looked at where bytes are."""
+        self.transmitted += 1
+        host.transmitted += 1
+        self._transmit_slowly(host, action, 0, wire=True)
+
     def _reach(self, medium: Medium, source: int, to: tuple[int, ...], packet: Packet, size: int) -> Arrivals:
         """Who hears it when; a graph with cut edges leaves some out."""
         arrivals = medium.reach(self.schedule.time, source, to, size)
@@ -91,14 +98,14 @@ class Carrier:
                     self.journal.lost(source, member, packet, "cut")
         return arrivals
 
-    def _transmit_slowly(self, host: Host, action: Transmit, size: int) -> None:
+    def _transmit_slowly(self, host: Host, action: Transmit, size: int, wire: bool = False) -> None:
         """Through the faults on links, and through encode and decode where the scenario asks for it."""
         net, to, packet = action.net, action.to, action.packet
         multicast = to == ALL
         medium = self.media[net]
         receivers = medium.others[host.id] if multicast else ((to,) if to in medium.others[host.id] else ())
         size = size or self.codec.size(packet) + wire_header.HEADER_BYTES
-        for data in self._train(host, packet, size):
+        for data in self._train(host, packet, size, wire or self.scenario.wire):
             size = size if data is None else len(data)
             if multicast:
                 for fault in self.filters:
@@ -107,10 +114,10 @@ class Carrier:
             for member, at in self._reach(medium, host.id, receivers, packet, size):
                 self._fly(host.id, member, at, datagram, multicast)
 
-    def _train(self, host: Host, packet: Packet, size: int) -> Sequence[bytes | None]:
+    def _train(self, host: Host, packet: Packet, size: int, wire: bool) -> Sequence[bytes | None]:
         """The bytes of each datagram it travels in; None for one that travels as an object."""
         if not self.trains or size <= self.scenario.datagram_bytes:
-            return (self.encode(host.peer, packet, host.transmitted) if self.scenario.wire else None,)
+            return (self.encode(host.peer, packet, host.transmitted) if wire else None,)
         prefix = wire_header.pack(self.group, host.id, host.incarnation, 0)[:PREFIX_BYTES]
         train = couple(prefix, host.transmitted, self.codec.encode(packet), self.scenario.datagram_bytes)
         datagrams = cars(train, self.scenario.datagram_bytes)

@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ordercast.contract import (
+    DROP,
     Accepted,
     Action,
     CancelTimer,
     Delivered,
+    Ended,
     Event,
     Left,
     Note,
@@ -46,6 +48,7 @@ class Driver:
 
     _reading: Datagram  # of the longer way
     left: Callable[[Host], None]  # told when a member left in good order
+    ended: Callable[[Host, int], None]  # told when this life of a member cannot go on
 
     def __init__(self, carrier: Carrier) -> None:
         self.carrier, self.schedule, self.journal = carrier, carrier.schedule, carrier.journal
@@ -282,6 +285,8 @@ class Driver:
             self.schedule.later(self.schedule.time, self._room, host, host.incarnation)
         elif what is Left:
             self.left(host)
+        elif what is Ended:
+            self.schedule.later(self.schedule.time, self.ended, host, host.incarnation)
 
     def _other_action(self, host: Host, action: Any, kind: type) -> None:
         """What is neither said upwards nor transmitted."""
@@ -291,6 +296,8 @@ class Driver:
             self.timers.cancel(host, action.name)
         elif kind is Note:
             self.notes[action.name] += 1
+            if action.name == DROP:
+                self.journal.drops[action.fields["reason"]] += 1
         elif kind is Accepted:
             host.counter = action.counter + action.count - 1
             application = host.application

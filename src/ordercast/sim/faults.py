@@ -9,10 +9,11 @@ With `down_ms` and `up_ms` a fault on links flaps: on for the one, off for the o
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from ordercast.sim.amounts import DAY_MS, AtLeastOne, Copies, Count, Id, Ms, Share, Size, Times, Us
 from ordercast.sim.law import Delay
 
 
@@ -21,8 +22,8 @@ class Fault(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
     family: ClassVar[str] = ""
 
-    at_ms: float = 0.0
-    until_ms: float | None = None
+    at_ms: Ms = 0.0
+    until_ms: Ms | None = None
 
     @property
     def word(self) -> str:
@@ -41,12 +42,12 @@ class LinkFault(Fault, frozen=True, kw_only=True):
     """What happens to datagrams on their way, per receiver."""
 
     pairs: tuple[str, ...] = ()
-    net: int | None = None
+    net: Id | None = None
     cast: Literal["any", "unicast", "multicast"] = "any"
     packets: tuple[str, ...] = ()
-    count: int | None = None  # at most this many datagrams, then it stops
-    down_ms: float = 0.0
-    up_ms: float = 0.0
+    count: Count | None = None  # at most this many datagrams, then it stops
+    down_ms: Ms = 0.0
+    up_ms: Ms = 0.0
     lasting: bool = False  # stays on after the heal point: never among members of the core
 
     def named_members(self) -> tuple[int, ...]:
@@ -59,7 +60,7 @@ def split_pair(pair: str) -> tuple[str, str, bool]:
         left, found, right = pair.partition(mark)
         if found:
             left, right = left.strip(), right.strip()
-            if all(end == "*" or (end.isascii() and end.isdigit()) for end in (left, right)):
+            if all(end == "*" or (end.isascii() and end.isdigit() and len(end) <= 10) for end in (left, right)):
                 return left, right, both
     raise ValueError(pair)
 
@@ -68,55 +69,55 @@ class Loss(LinkFault, frozen=True, kw_only=True, tag="loss"):
     """Each datagram is lost with probability `p`, per receiver.  With `packets`: token loss, commit loss, ..."""
 
     family = "loss"
-    p: float = 1.0
+    p: Share = 1.0
 
 
 class BurstLoss(LinkFault, frozen=True, kw_only=True, tag="burst_loss"):
     """Gilbert-Elliott: each link is good or bad; a datagram moves it and is lost by its state's probability."""
 
     family = "loss"
-    to_bad: float = 0.01
-    to_good: float = 0.2
-    p_good: float = 0.0
-    p_bad: float = 1.0
+    to_bad: Share = 0.01
+    to_good: Share = 0.2
+    p_good: Share = 0.0
+    p_bad: Share = 1.0
 
 
 class Subset(LinkFault, frozen=True, kw_only=True, tag="subset"):
     """With probability `p` a multicast reaches only a random proper subset of its receivers."""
 
     family = "loss"
-    p: float = 1.0
+    p: Share = 1.0
 
 
 class Mtu(LinkFault, frozen=True, kw_only=True, tag="mtu"):
     """Datagrams above `bytes` are lost."""
 
     family = "loss"
-    bytes: int = 1472
+    bytes: Annotated[int, Meta(ge=0, le=65_535)] = 1472
 
 
 class Duplication(LinkFault, frozen=True, kw_only=True, tag="duplication"):
     """With probability `p` a datagram comes again (`copies` times), each up to `within_ms` later."""
 
     family = "duplication"
-    p: float = 1.0
-    copies: int = 1
-    within_ms: float = 1.0
+    p: Share = 1.0
+    copies: Copies = 1
+    within_ms: Ms = 1.0
 
 
 class Reordering(LinkFault, frozen=True, kw_only=True, tag="reordering"):
     """With probability `p` a datagram is held up to `within_ms`, so that later ones overtake it."""
 
     family = "reordering"
-    p: float = 0.5
-    within_ms: float = 1.0
+    p: Share = 0.5
+    within_ms: Ms = 1.0
 
 
 class Slowness(LinkFault, frozen=True, kw_only=True, tag="delay"):
     """With probability `p` a datagram takes longer by a draw of `law` (spikes: small p, long law)."""
 
     family = "delay"
-    p: float = 1.0
+    p: Share = 1.0
     law: Delay = Delay("exponential", mean_us=5000.0)
 
 
@@ -130,7 +131,7 @@ class Swizzle(Fault, frozen=True, kw_only=True, tag="swizzle"):
     """Members (a random subset when none are named) are clogged one by one and unclogged in another order."""
 
     family = "clog"
-    members: tuple[int, ...] = ()
+    members: tuple[Id, ...] = ()
 
     def named_members(self) -> tuple[int, ...]:
         return self.members
@@ -140,16 +141,16 @@ class Corruption(LinkFault, frozen=True, kw_only=True, tag="corruption"):
     """With probability `p` a datagram's bytes are flipped (`bits` of them) or cut off; it must become loss."""
 
     family = "corruption"
-    p: float = 1.0
+    p: Share = 1.0
     how: Literal["flip", "truncate"] = "flip"
-    bits: int = 1
+    bits: Annotated[int, Meta(ge=1, le=10_000)] = 1
 
 
 class Version(LinkFault, frozen=True, kw_only=True, tag="version"):
     """Datagrams carry another version of the wire format (give `pairs = ["2>*"]`: member 2 runs another release)."""
 
     family = "version"
-    version: int = 2
+    version: Annotated[int, Meta(ge=0, le=255)] = 2
 
 
 class Replay(LinkFault, frozen=True, kw_only=True, tag="replay"):
@@ -160,10 +161,10 @@ class Replay(LinkFault, frozen=True, kw_only=True, tag="replay"):
     """
 
     family = "replay"
-    age_ms: float = 0.0
-    every_ms: float = 0.0
-    copies: int = 1
-    keep: int = 4096  # how many datagrams are remembered
+    age_ms: Ms = 0.0
+    every_ms: Ms = 0.0
+    copies: Copies = 1
+    keep: Annotated[int, Meta(ge=1, le=10**6)] = 4096  # how many datagrams are remembered
 
 
 class Foreign(LinkFault, frozen=True, kw_only=True, tag="foreign"):
@@ -171,7 +172,7 @@ class Foreign(LinkFault, frozen=True, kw_only=True, tag="foreign"):
     is not in the group, or a clone, a later life of the member that receives it."""
 
     family = "replay"
-    p: float = 1.0
+    p: Share = 1.0
     who: Literal["stranger", "clone"] = "stranger"
 
 
@@ -194,8 +195,8 @@ class Partition(LinkFault, frozen=True, kw_only=True, tag="partition"):
 
     family = "partition"
     shape: Literal["halves", "isolate", "split", "pair", "bridge", "ring", "gateway"] = "halves"
-    groups: tuple[tuple[int, ...], ...] = ()
-    member: int | None = None
+    groups: tuple[tuple[Id, ...], ...] = ()
+    member: Id | None = None
     one_way: Literal["", "in", "out"] = ""
 
     @property
@@ -213,7 +214,7 @@ class Partition(LinkFault, frozen=True, kw_only=True, tag="partition"):
 class MemberFault(Fault, frozen=True, kw_only=True):
     """What happens to one member; a random one when none is named."""
 
-    member: int | None = None
+    member: Id | None = None
 
     def named_members(self) -> tuple[int, ...]:
         return () if self.member is None else (self.member,)
@@ -227,9 +228,9 @@ class Crash(MemberFault, frozen=True, kw_only=True, tag="crash"):
     """
 
     family = "crash"
-    down_ms: float | None = None
+    down_ms: Ms | None = None
     disk: bool = True
-    actions: int | None = None
+    actions: Count | None = None
     on: str = ""
 
     @property
@@ -241,18 +242,18 @@ class Storm(MemberFault, frozen=True, kw_only=True, tag="storm"):
     """`times` crashes, `every_ms` apart, each followed by a restart after `down_ms`."""
 
     family = "crash"
-    times: int = 5
-    every_ms: float = 200.0
-    down_ms: float = 20.0
+    times: Copies = 5
+    every_ms: Ms = 200.0
+    down_ms: Ms = 20.0
     disk: bool = True
 
 
 class OtherTimeout(MemberFault, frozen=True, kw_only=True, tag="other_timeout"):
     """The process is started again with `times` the timeout of the others, a mistake in its configuration; when the
-    fault ends, once more with the right one."""
+    fault ends, once more with the right one.  In a scenario with this fault members tell each other their terms."""
 
     family = "crash"
-    times: float = 2.0
+    times: Times = 2.0
 
 
 class Pause(MemberFault, frozen=True, kw_only=True, tag="pause"):
@@ -260,44 +261,46 @@ class Pause(MemberFault, frozen=True, kw_only=True, tag="pause"):
     a packet of that type (a token: while it holds it)."""
 
     family = "pause"
-    for_ms: float = 100.0
+    for_ms: Ms = 100.0
     on: str = ""
 
 
 class Leaving(MemberFault, frozen=True, kw_only=True, tag="leave"):
-    """The member leaves in good order; after `away_ms` it starts again, or never."""
+    """The member leaves in good order, at the latest `within_ms` after it was asked to; `away_ms` after that, and when
+    it has left, it starts again, or never."""
 
     family = "leave"
-    away_ms: float | None = None
+    away_ms: Ms | None = None
+    within_ms: Ms | None = None
 
 
 class Regroup(MemberFault, frozen=True, kw_only=True, tag="regroup"):
     """The member leaves one of its process groups and joins it again after `away_ms`, or never."""
 
     family = "leave"
-    away_ms: float | None = None
+    away_ms: Ms | None = None
 
 
 class Slow(MemberFault, frozen=True, kw_only=True, tag="slow"):
     """Every step takes `times` as long, and at least `times` x `step_us` where the host costs nothing."""
 
     family = "slow"
-    times: float = 10.0
-    step_us: float = 20.0
+    times: Times = 10.0
+    step_us: Us = 20.0
 
 
 class Drift(MemberFault, frozen=True, kw_only=True, tag="drift"):
     """The member's monotonic clock runs fast or slow by `percent`, from -10 to 10; it never goes back."""
 
     family = "drift"
-    percent: float = 10.0
+    percent: Annotated[float, Meta(ge=-10, le=10)] = 10.0
 
 
 class ClockJump(MemberFault, frozen=True, kw_only=True, tag="clock"):
     """The wall clock jumps; only the numbers taken from it at a restart feel it."""
 
     family = "clock"
-    by_ms: float = 3_600_000.0
+    by_ms: Annotated[float, Meta(ge=-DAY_MS, le=DAY_MS)] = 3_600_000.0
 
 
 # ------------------------------------------------------------------------------------------------------------ disk
@@ -310,7 +313,7 @@ class DiskFault(MemberFault, frozen=True, kw_only=True, tag="disk"):
 
     family = "disk"
     how: Literal["slow", "full", "error", "lost", "torn", "flip"] = "slow"
-    times: float = 100.0
+    times: Times = 100.0
 
     @property
     def word(self) -> str:
@@ -324,23 +327,23 @@ class Burst(MemberFault, frozen=True, kw_only=True, tag="burst"):
     """The application submits `messages` more at once, of `size` bytes: giant ones, or thousands of tiny ones."""
 
     family = "overload"
-    messages: int = 1000
-    size: int = 64
-    batch: int = 100
+    messages: Annotated[int, Meta(ge=0, le=10**6)] = 1000
+    size: Size = 64
+    batch: AtLeastOne = 100
 
 
 class SmallBuffer(MemberFault, frozen=True, kw_only=True, tag="buffer"):
     """The receive buffer holds `packets` datagrams; what does not fit is lost and counted as drops."""
 
     family = "overload"
-    packets: int = 4
+    packets: Count = 4
 
 
 class Consumer(MemberFault, frozen=True, kw_only=True, tag="consumer"):
     """The application does not read: each delivered frame takes one of its `frames` places until it ends."""
 
     family = "overload"
-    frames: int = 32
+    frames: Count = 32
 
 
 AnyFault = (

@@ -6,18 +6,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ordercast.contract import Action, Layer, Setup
+from ordercast.contract import ALL, Action, Layer, Setup, Transmit
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Incoming
 from ordercast.drivers.store import Store
+from ordercast.drivers.terms import Agreement, Terms, terms_of
 from ordercast.errors import UsageError
 from ordercast.sim.driver import Driver
+from ordercast.sim.faults import OtherTimeout
 from ordercast.sim.host import Host
 from ordercast.sim.scenario import GROUP, MS, Scenario
 from ordercast.stack import Stack
 from ordercast.trace.record import started
 from ordercast.trace.schema import Kind
-from ordercast.types import Identity
+from ordercast.types import Identity, Nanoseconds
 
 Maker = Callable[[Setup], Stack]
 
@@ -29,7 +31,7 @@ class Lives:
         self.scenario, self.driver, self.maker = scenario, driver, maker
         self.options, self.frame_bytes = options, frame_bytes
         self.schedule, self.journal = driver.schedule, driver.journal
-        driver.left = self.left
+        driver.left, driver.ended = self.left, self._outdone
 
     def start(self, host: Host) -> None:
         """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
@@ -45,12 +47,13 @@ class Lives:
             raise UsageError(f"groups: {scenario.protocol} has no process groups")
         host.receive, host.drained = stack.receive, stack.drained
         host.up = True
-        self._admit(host, identity)
-        self.journal.life(host, Kind.START, ring_seq=identity.ring_seq)
+        self._admit(host, setup)
+        self.journal.life(host, Kind.START, ring_seq=identity.ring_seq, wall_ns=self._wall(host))
         host.refresh()
         for name in store.damaged:
             self.journal.refused(host, "disk", what=name)
         now = host.clock.now(self.schedule.time)
+        self._say_first(host)
         self.driver.inputs += 1
         actions = stack.start(now, identity, store.stored)
         host.recorder.input(started(now, identity, store.stored), actions)
@@ -61,15 +64,34 @@ class Lives:
         if host.up and room:
             self.driver.give(host, ("room", room))
 
-    def _admit(self, host: Host, identity: Identity) -> None:
+    def _admit(self, host: Host, setup: Setup) -> None:
         """A new life knows nobody."""
-        driver = self.driver
-        admission = Admission(identity, driver.carrier.hears_self)
+        driver, identity = self.driver, setup.identity
+        admission = Admission(identity, driver.carrier.hears_self, driver.carrier.all_lives)
         host.incoming = Incoming(
             driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
             partial(driver.received, host), partial(driver.refused, host),
+            self._agreement(admission, setup), partial(self._say_terms, host),
         )  # fmt: skip
-        host.peer, host.known, host.untold = admission.me, admission.newest, host.incoming.untold
+        host.peer, host.known, host.untold = admission.me, admission.last, host.incoming.untold
+
+    def _agreement(self, admission: Admission, setup: Setup) -> Agreement | None:
+        """Where some member is to have other terms; else all would say the same, and nothing would follow from it."""
+        scenario, ids, timeout_ns = self.scenario, setup.identity.members, setup.timeout_ns
+        if not any(isinstance(fault, OtherTimeout) for fault in scenario.faults):
+            return None
+        values = terms_of(scenario.protocol, setup.options, timeout_ns, ids, partition="")
+        return Agreement(admission.me, ids, values, timeout_ns)
+
+    def _say_first(self, host: Host) -> None:
+        assert host.incoming is not None
+        agreement = host.incoming.agreement
+        if agreement is not None:
+            for net in host.nets:
+                self._say_terms(host, net, ALL, agreement.first())
+
+    def _say_terms(self, host: Host, net: int, to: int, terms: Terms) -> None:
+        self.driver.carrier.transmit_bytes(host, Transmit(net, to, terms))
 
     def _setup(self, host: Host, store: Store) -> Setup:
         scenario, identity = self.scenario, self._identity(host, store)
@@ -80,10 +102,13 @@ class Lives:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         return setup
 
+    def _wall(self, host: Host) -> Nanoseconds:
+        """The host's wall clock now."""
+        return self.scenario.start.wall_s * 1_000 * MS + self.schedule.time + host.wall_ns
+
     def _identity(self, host: Host, store: Store) -> Identity:
         """Incarnation and ring number (us) from the wall clock; from the disk, or the scenario, where that is later."""
-        start, time = self.scenario.start, self.schedule.time
-        wall = start.wall_s * 1_000 * MS + time + host.wall_ns
+        start, time, wall = self.scenario.start, self.schedule.time, self._wall(host)
         ring_seq = -(-(wall // 1_000) // 4) * 4
         least = wall if start.incarnation is None else start.incarnation + host.lives
         if start.ring_seq is not None:  # a later life, which may have lost its disk, goes on by the clock as well
@@ -143,6 +168,11 @@ class Lives:
         if host.up and host.incarnation == incarnation:
             self._end(host)
             host.left = True
+
+    def _outdone(self, host: Host, incarnation: int) -> None:
+        """Another process has its place."""
+        if host.up and host.incarnation == incarnation:
+            self.crash(host, "outdone")
 
     # ------------------------------------------------------------------------------------------------ in mid-handler
 

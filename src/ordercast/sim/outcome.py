@@ -26,6 +26,7 @@ class Outcome:
         ended: str,
         notes: Counter[str],
         drops: Counter[str],
+        trains_lost: int,
         faults: Counter[str],
         effects: Counter[str],
         status: dict[int, dict[str, Any]],
@@ -41,6 +42,7 @@ class Outcome:
         self.ended = ended  # why the run ended
         self.notes = notes
         self.drops = drops  # datagrams and records lost, by reason
+        self.trains_lost = trains_lost  # packets of several datagrams that did not all come, to the last lives
         self.faults = faults  # how often each class set in
         self.effects = effects  # datagrams each class touched
         self.status = status

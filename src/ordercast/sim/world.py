@@ -75,7 +75,7 @@ class World:
         self.hosts = hosts_of(scenario, cost, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
-            hears_self=info.hears_self, sizes=sizes,
+            hears_self=info.hears_self, all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
         size = frame_bytes(scenario.packet_largest, scenario.members)
@@ -147,6 +147,7 @@ class World:
             ended=self.watch.why,
             notes=driver.notes,
             drops=journal.drops,
+            trains_lost=sum(host.incoming.station.lost for host in hosts if host.incoming is not None),
             faults=self.plan.counts,
             effects=journal.effects,
         )
@@ -155,6 +156,9 @@ class World:
         """The last row of a member that is up at the end; its status."""
         assert host.stack is not None
         status = host.stack.status()
+        agreement = host.incoming.agreement if host.incoming is not None else None
+        if agreement is not None and agreement.others:
+            status["terms"] = {"waits": "; ".join(agreement.words())}
         waits = {layer: said["waits"] for layer, said in status.items() if said.get("waits")}
         traffic = {"transmitted": host.transmitted}
         if host.transmitted_bytes:

@@ -2,7 +2,7 @@
 
 The array checkers judge every run; the plain ones too where asked for, and always when something was found, and the two
 must agree.  A core that raises is a failure of its own kind, named RAISES: its assertions state what only our own code
-can break.
+can break.  So is a driver that loses what the network brought.
 """
 
 from __future__ import annotations
@@ -77,11 +77,19 @@ def judge(
     """Run it and hold it against its promises (or only those named)."""
     try:
         outcome = run(scenario, level=level or level_for(scenario), maker=maker)
+        _assert_trains_came(scenario, outcome)
     except UsageError:
         raise
     except Exception as error:
         return Judgement([Break(RAISES, describe(error))], [], {}, plain)
     return judge_outcome(outcome, plain=plain, promises=promises)
+
+
+def _assert_trains_came(scenario: Scenario, outcome: Outcome) -> None:
+    """No fault of the simulator damages a car on its way to a station (what is corrupted does not get so far)."""
+    assert not outcome.drops["train"], f"{outcome.drops['train']} cars that nobody had damaged were refused"
+    if not scenario.faults and not outcome.drops:
+        assert not outcome.trains_lost, f"{outcome.trains_lost} trains were lost where no datagram was"
 
 
 def judge_outcome(outcome: Outcome, *, plain: bool = False, promises: Sequence[str] | None = None) -> Judgement:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ordercast import registry
 from ordercast.drivers.sizes import frame_bytes
-from ordercast.limits import MESSAGE_BYTES_MAX
+from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
@@ -27,6 +27,8 @@ TIMEOUT_MS = 40.0  # T before scaling
 SCALES = (0.5, 1.0, 2.0, 10.0)
 REGIMES = ("idle", "one at a time", "sparse", "bursts", "saturated", "one talker", "all talk")
 DATAGRAMS = (548, 1472, 1472, 8972, 60_000)
+SMALL = 1472
+TRAINS = (2, 3, 8, 40)  # datagrams of the largest packet, where packets travel in several
 WRAPS = (2**31, 2**32, 2**48)
 _SIZES_OF_GROUPS = {n: 6 if 3 <= n <= 8 else 2 if n == 2 else 1 for n in range(1, 17)}
 
@@ -51,7 +53,8 @@ class SeedPlan(Struct, frozen=True):
             f"seed {self.seed}: {s.protocol} {s.service} n={s.members}",
             f"load={self.regime}", f"messages={s.messages}", f"sizes={sizes}",
             f"T={s.timeout_ms:g}ms (x{self.scale:g})", f"net={s.nets[0].model}/{s.nets[0].delay.law}",
-            f"datagram={s.datagram_bytes}", f"wire={str(s.wire).lower()}",
+            f"datagram={s.datagram_bytes}", *([f"packet={s.packet_bytes}"] if s.packet_bytes else ()),
+            f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -94,7 +97,9 @@ class _Expansion:
         heal = round(warm + draw.uniform(6, 30 if n <= 8 else 12) * timeout, 1)
         datagram = self.draw("datagram").choice(DATAGRAMS)
         regime, senders, messages, load = self.load(ids, timeout, heal)
-        sizes = self.sizes(datagram, n, messages)
+        net = self.net(ids, timeout)
+        packet = self.packet(datagram, net)
+        sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
         ground = Ground(
             self.draw("faults"), ids, _packet_names(self.info), timeout, warm, heal, datagram, sizes, groups
@@ -115,12 +120,13 @@ class _Expansion:
             groups=groups,
             senders=senders,
             load=load,
-            nets=(self.net(ids, timeout),),
+            nets=(net,),
             hosts=self.hosts(),
             clocks=Clocks(skew_ms=short(self.draw("clocks").uniform(0, 10_000))),
             start=self.start(),
             timeout_ms=timeout,
             datagram_bytes=datagram,
+            packet_bytes=packet,
             wire=self.draw("wire").random() < 0.25 or "corruption" in on,
             faults=tuple(faults),
             heal_ms=None if permanent else heal,
@@ -197,10 +203,18 @@ class _Expansion:
             )
         return regime, senders, messages, Load(regime=kind, rate=rate, batch=batch)
 
-    def sizes(self, datagram: int, n: int, messages: int) -> tuple[int, ...]:
+    def packet(self, datagram: int, net: Net) -> int:
+        """Where datagrams are small and overtake each other, in one run of two packets travel as trains of them."""
+        draw = self.draw("packet")
+        mixes = not net.fifo and not net.delay.same_for_all
+        if datagram > SMALL or not mixes or draw.random() < 0.5:
+            return 0
+        return min(draw.choice(TRAINS) * datagram, DATAGRAM_BYTES_LOOPBACK)
+
+    def sizes(self, packet: int, n: int, messages: int) -> tuple[int, ...]:
         """One to four sizes: the empty, the small, and those just below and above what fits one frame."""
         draw = self.draw("sizes")
-        frame = frame_bytes(datagram, n)
+        frame = frame_bytes(packet, n)
         edge = frame - 4  # one message and its length
         pool = [0, 1, 7, 8, 64, 1024, edge - 1, edge, edge + 1, frame, 2 * edge, 2 * edge + 1]
         weights = [2, 2, 1, 1, 6, 3, 1, 1, 1, 1, 1, 1]

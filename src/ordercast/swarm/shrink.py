@@ -156,7 +156,7 @@ class _Shrinker:
         """Everything that is not its default, made the default."""
         for name, value in (
             ("hosts", Hosts()), ("clocks", Clocks()), ("start", Start()), ("options", {}), ("wire", False),
-            ("sizes", (64,)), ("datagram_bytes", 1472),
+            ("sizes", (64,)), ("packet_bytes", 0), ("datagram_bytes", 1472),
             ("timeout_ms", 40.0), ("core", ()), ("senders", ()),
         ):  # fmt: skip
             if getattr(self.best, name) != value:

@@ -260,6 +260,7 @@ def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
     makers: list[tuple[Maker, tuple[str, ...]]] = [
         (_foreign, ("replay",)), (_other_timeout, ("crash",)), (_ghost, ("crash", "replay")),
         (_late_loss, ("loss",)), (_regroup_at_merge, ("leave", "partition")), (_bad_start, ("crash", "disk")),
+        (_hurried_leave, ("leave", "overload")), (_unheard_leave, ("leave", "loss")),
     ]  # fmt: skip
     out: list[f.AnyFault] = []
     for maker, needs in makers:
@@ -321,6 +322,30 @@ def _bad_start(g: Ground) -> list[f.AnyFault]:
     if fault.how in ("full", "error"):
         return [f.Crash(member=fault.member, at_ms=round(max(0, at - down - BACK_MS), 3), down_ms=down), fault]
     return [fault, f.Storm(member=fault.member, at_ms=at, times=2, every_ms=round(down + BACK_MS, 3), down_ms=down)]
+
+
+def _hurried_leave(g: Ground) -> list[f.AnyFault]:
+    """A member that has much to say leaves, and may not take long."""
+    member, at, size = g.member(), g.time(), g.random.choice(g.sizes)
+    messages = max(1, min(int(g.strength(10, 300)), 200_000 // (size + 1)))
+    return [
+        f.Burst(member=member, at_ms=at, messages=messages, size=size, batch=g.random.randint(1, 16)),
+        _leaving(g, member, at),
+    ]
+
+
+def _unheard_leave(g: Ground) -> list[f.AnyFault]:
+    """A member leaves, and hardly anybody hears it."""
+    member, at = g.member(), g.time()
+    until = round(min(g.heal_ms, at + g.strength(0.5, 4) * g.timeout_ms), 1)
+    lost = f.Loss(p=g.strength(0.2, 1.0), pairs=(f"{member}>*",), cast="multicast", at_ms=at, until_ms=until)
+    return [lost, _leaving(g, member, at)]
+
+
+def _leaving(g: Ground, member: int, at: float) -> f.AnyFault:
+    away = None if g.chance(0.4) else short(g.strength(0.1, 8) * g.timeout_ms)
+    within = None if g.chance(0.3) else short(g.strength(0.01, 4) * g.timeout_ms)
+    return f.Leaving(member=member, at_ms=at, away_ms=away, within_ms=within)
 
 
 MAKERS: dict[str, Maker] = {

@@ -44,6 +44,13 @@ class Sparse:
             return msgspec.json.decode(value)
         return tuple(value) if isinstance(value, list) else value
 
+    def raw(self, places: Sequence[int]) -> list[Any]:
+        """The values at these places, as they are kept: a detail perhaps as JSON."""
+        if hasattr(self.values, "take"):
+            out: list[Any] = self.values.take(np.array(places, np.int64)).to_pylist()
+            return out
+        return [self.values[k] for k in places]
+
     def items(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
         a, b = np.searchsorted(self.rows, (start, end))
         return ((int(self.rows[k]), self._value(k)) for k in range(a, b))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ordercast import files
 from ordercast.errors import TraceError, UsageError
 from ordercast.trace.rows import MAGIC, SUFFIX
 from ordercast.words import short
@@ -63,7 +64,7 @@ def unreadable(path: str | Path, why: OSError) -> TraceError:
 
 def _file(path: Path) -> Unit:
     """By what it begins with, or at least is called."""
-    with open(path, "rb") as file:
+    with files.open_regular(path) as file:
         head, size = file.read(len(MAGIC)), os.fstat(file.fileno()).st_size
     if head == MAGIC or path.suffix == SUFFIX:
         return Unit("rows", str(path), size)

@@ -7,15 +7,19 @@ there instead and the rest read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import structs
 
 from ordercast.errors import TraceError
 from ordercast.trace.find import Unit, row_files, units_at
 from ordercast.trace.reader import Life, RowReader
 from ordercast.trace.rows import ROW_BYTES
 from ordercast.trace.schema import Header, Row
+from ordercast.trace.sound import faults, first_fault, header_fault
 from ordercast.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -32,7 +36,7 @@ def load(path: Path_, bad: Bad = None) -> list[Trace]:
         try:
             for trace in traces_of(unit, bad):
                 if unit.kind == "parquet":
-                    _in_order(Path(unit.path), trace.rows)
+                    _without_gaps(Path(unit.path), trace)
                 out.append(trace)
         except TraceError as why:
             _put(why, bad)
@@ -46,6 +50,18 @@ def load_columns(path: Path_, names: Sequence[str] | None = None, bad: Bad = Non
             yield from runs_of(unit, bad, names)
         except TraceError as why:
             _put(why, bad)
+
+
+def sound(path: Path_, header: Header, columns: Columns) -> None:
+    """Refuse a run that cannot be meant, at its first such row."""
+    why = header_fault(header)
+    if why:
+        raise TraceError(path, 0, f"run {header.run!r}: {why}")
+    found = first_fault(columns)
+    if found is not None:
+        k, why = found
+        row = f"row {int(columns['index'][k])} of member {int(columns['member'][k])}"
+        raise TraceError(path, k, f"{row} in run {header.run!r}: {why}")
 
 
 def traces_of(unit: Unit, bad: Bad) -> Iterator[Trace]:
@@ -63,7 +79,9 @@ def runs_of(unit: Unit, bad: Bad, names: Sequence[str] | None = None) -> Iterato
     else:
         from ordercast.trace.parquet import ParquetFile
 
-        yield from ParquetFile(unit.path).runs(names)
+        for header, columns in ParquetFile(unit.path).runs(names):
+            sound(unit.path, header, columns)
+            yield header, columns
 
 
 def _units(path: Path_, bad: Bad) -> list[Unit]:
@@ -83,24 +101,37 @@ def _put(why: TraceError, bad: Bad) -> None:
 # ---------------------------------------------------------------------------------------------------------- live runs
 
 
-def _readers(files: list[Path], bad: Bad) -> list[RowReader]:
+def life_named(file: Path) -> tuple[int, int]:
+    """The life whose file this is, by its name; 0 where it does not tell."""
+    found = re.fullmatch(r"member-(\d+)-(\d+)\b.*", file.name)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _readers(files: list[Path], bad: Bad, lost: set[tuple[int, int]]) -> list[RowReader]:
+    """Those that can be read; whose files cannot goes to `lost`."""
     readers: list[RowReader] = []
-    lives: dict[tuple[int, int], Path] = {}
+    known: dict[tuple[int, int, int], Path] = {}
     for file in files:
         try:
             reader = RowReader(file)
-            if readers:
-                _same_run(readers[0], reader)
-            life = (reader.member, reader.incarnation)
-            if life in lives:
-                raise TraceError(file, 0, f"member {life[0]} wrote {lives[life].name} in the same incarnation")
-            lives[life] = file
-            readers.append(reader)
         except TraceError as why:
             _put(why, bad)
+            lost.add(life_named(file))
+            continue
+        try:
+            if readers:
+                _same_run(readers[0], reader)
+            if reader.order in known:
+                name = known[reader.order].name
+                raise TraceError(file, 0, f"member {reader.member} wrote {name} in the same incarnation")
+            known[reader.order] = file
+            readers.append(reader)
+        except TraceError as why:
+            if file.exists():  # else it was no longer kept
+                _put(why, bad)
     if not readers:
         raise TraceError(files[0].parent, 0, "no row file in this directory can be read")
-    return sorted(readers, key=lambda reader: (reader.member, reader.incarnation))
+    return sorted(readers, key=lambda reader: reader.order)
 
 
 def _same_run(one: RowReader, two: RowReader) -> None:
@@ -116,58 +147,90 @@ def _same_run(one: RowReader, two: RowReader) -> None:
 
 
 def joint_header(headers: Sequence[Header]) -> Header:
-    """Of one run, from those of its lives: a member's rather than the launcher's, with everybody's clock."""
-    header = headers[-1]
-    for other in headers:
-        header.clock_offsets_ns |= other.clock_offsets_ns
-    return header
+    """Of one run, from those of its files, which are sorted: a member's rather than the launcher's, everybody's clocks,
+    and what is gone as the newest file of each member tells it."""
+    clocks, walls, gone = dict[str, int](), dict[str, int](), dict[str, str]()
+    for header in headers:
+        clocks |= header.clock_offsets_ns
+        walls |= header.walls_ns
+        gone |= header.gone
+    return structs.replace(headers[-1], clock_offsets_ns=clocks, walls_ns=walls, gone=gone)
 
 
 def live_trace(files: list[Path], bad: Bad) -> Trace:
     """One live run from its row files, rows in memory."""
-    header, lives = _lives(files, bad)
-    rows: list[Row] = []
-    for reader, life in lives:
-        try:
-            more = life.rows()
-            _in_order(reader.path, more, reader.first)
-            rows += more
-        except TraceError as why:
-            _put(why, bad)
-    return Trace(header, rows)
+    header, kept = _kept(files, bad, lambda life: life.rows(), lambda rows: next(faults(rows), None))
+    return Trace(header, [row for rows in kept for row in rows])
 
 
 def live_columns(files: list[Path], bad: Bad) -> tuple[Header, Columns]:
     """One live run from its row files."""
     from ordercast.trace.columns import from_life, joined
 
+    header, kept = _kept(files, bad, from_life, first_fault)
+    return header, joined(kept)
+
+
+Form = TypeVar("Form")  # of a life's rows
+
+
+def _kept(
+    files: list[Path], bad: Bad, form: Callable[[Life], Form], fault: Callable[[Form], tuple[int, str] | None]
+) -> tuple[Header, list[Form]]:
+    """Life by life; one with a row that cannot be meant is refused, or left out and remembered."""
     header, lives = _lives(files, bad)
-    if not lives:
+    out: list[Form] = []
+    for reader, life in lives:
+        rows = form(life)
+        found = fault(rows)
+        if found is None:
+            out.append(rows)
+            continue
+        k, why = found
+        place = reader.first + k * ROW_BYTES
+        _put(TraceError(reader.path, place, f"row {k + 1} of member {reader.member}: {why}"), bad)
+        header.lost = (*header.lost, (reader.member, reader.incarnation))
+    if not out:
         raise TraceError(files[0].parent, 0, "no row file in this directory can be read")
-    return header, joined([from_life(life) for _, life in lives])
+    return header, out
 
 
 def _lives(files: list[Path], bad: Bad) -> tuple[Header, list[tuple[RowReader, Life]]]:
-    readers, out = _readers(files, bad), []
+    lost: set[tuple[int, int]] = set()
+    readers, out = _readers(files, bad, lost), list[tuple[RowReader, Life]]()
     for reader in readers:
         try:
-            out.append((reader, reader.read()))
+            life = reader.read()
+            if out and out[-1][0].order[:2] == reader.order[:2]:
+                _follows(reader, out[-1][0].before + len(out[-1][1]))
+            out.append((reader, life))
         except TraceError as why:
-            _put(why, bad)
-    return joint_header([reader.header for reader in readers]), out
+            if reader.path.exists():
+                _put(why, bad)
+                lost.add((reader.member, reader.incarnation))
+            else:  # no longer kept, and so are those before it
+                out = [each for each in out if each[0].order[:2] != reader.order[:2]]
+    header = joint_header([reader.header for reader in readers])
+    header.lost = tuple(sorted(lost))
+    if odd := header_fault(header):
+        raise TraceError(files[0].parent, 0, odd)
+    return header, out
 
 
-def _in_order(path: Path, rows: list[Row], first: int = 0) -> None:
-    """Refuse a doubled or missing local index and a clock that goes backwards."""
+def _follows(reader: RowReader, done: int) -> None:
+    """A life's files follow each other without a gap: only its oldest may be gone."""
+    if reader.before != done:
+        why = f"rows {done + 1} to {reader.before} of member {reader.member} are missing before this file"
+        raise TraceError(reader.path, 0, why if reader.before > done else "its rows are in the file before it as well")
+
+
+def _without_gaps(path: Path, trace: Trace) -> None:
+    """Refuse a doubled or missing local index; the oldest rows may be gone where the header says so."""
     last: Row | None = None
-    for k, row in enumerate(rows):
-        offset = first + k * ROW_BYTES if first else k
+    for k, row in enumerate(trace.rows):
         life = last is not None and (last.member, last.incarnation) == (row.member, row.incarnation)
-        expected = last.index + 1 if life and last is not None else 1
+        first = row.index if str(row.member) in trace.header.gone else 1
+        expected = last.index + 1 if life and last is not None else first
         if row.index != expected:
-            raise TraceError(
-                path, offset, f"local index {expected} of member {row.member} was expected, found {row.index}"
-            )
-        if life and last is not None and row.time_ns < last.time_ns:
-            raise TraceError(path, offset, f"time goes backwards in row {row.index} of member {row.member}")
+            raise TraceError(path, k, f"local index {expected} of member {row.member} was expected, found {row.index}")
         last = row

@@ -1,7 +1,9 @@
 """Traces as Parquet: whole runs, sorted by (run, member, incarnation, index), the runs' headers in the file's metadata.
 
 A file holds one run or many; a row group always holds whole runs, so that a reader needs no more memory than its
-largest group and no shuffle.  pyarrow and numpy come with the extra `ordercast[sweep]` (or `[spark]`).
+largest group and no shuffle.  Anybody's tools can ask it: kinds are words, numbers of 64 bits are signed (a digest by
+its bits), so that Spark sees strings and bigint.  Files of version 1, whose kinds were numbers and whose wide numbers
+were unsigned, are read as well.  pyarrow and numpy come with the extra `ordercast[sweep]` (or `[spark]`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ordercast.errors import TraceError, UsageError
-from ordercast.trace.schema import ASIDE, CELLS, CODED, COLUMNS, SCHEMA_VERSION, SPARSE, Cell, Header, Kind, Row
+from ordercast.trace.schema import ASIDE, CELLS, CODED, COLUMNS, SPARSE, Cell, Header, Kind, Row
 from ordercast.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 HEADERS = b"ordercast.headers"  # JSON: list of headers
 SCHEMA = b"ordercast.schema"
+VERSION = 2  # of this form of a trace; row files count for themselves
 GROUP_ROWS = 1 << 20  # a row group is closed when it has this many
 _DAMAGE = (KeyError, IndexError, TypeError, OverflowError, MemoryError)  # what pyarrow may raise beside its own
 _headers = msgspec.json.Decoder(list[Header])
@@ -49,12 +52,12 @@ def arrow() -> Any:
 def schema() -> pa.Schema:
     """The columns of a file, the run's name first."""
     pa = arrow()
-    numbers = {"u1": pa.uint8(), "u2": pa.uint16(), "u4": pa.uint32(), "u8": pa.uint64(), "i8": pa.int64()}
+    numbers = {"u1": pa.uint8(), "u2": pa.uint16(), "u4": pa.uint32(), "u8": pa.int64(), "i8": pa.int64()}
     types = numbers | {
         "word": pa.dictionary(pa.int32(), pa.string()), "json": pa.string(), "list<string>": pa.list_(pa.string()),
         "list<u4>": pa.list_(pa.uint32()),
     }  # fmt: skip
-    kinds = {name: CELLS[name].disk if name in CELLS else ASIDE[name].arrow for name in COLUMNS}
+    kinds = {name: CELLS[name].disk if name in CELLS else ASIDE[name].arrow for name in COLUMNS} | {"kind": "word"}
     return pa.schema([("run", types["word"]), *((name, types[kind]) for name, kind in kinds.items())])
 
 
@@ -109,9 +112,7 @@ class Writer:
 
     def close(self) -> None:
         self._flush()
-        self._file.add_key_value_metadata(
-            {HEADERS: msgspec.json.encode(self._headers), SCHEMA: str(SCHEMA_VERSION).encode()}
-        )
+        self._file.add_key_value_metadata({HEADERS: msgspec.json.encode(self._headers), SCHEMA: str(VERSION).encode()})
         self._file.close()
         self._part.replace(self.path)
 
@@ -140,8 +141,12 @@ def _table(pa: Any, run: str, columns: Columns) -> Any:
     of = schema()
     out = {"run": pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(columns), np.int32)), pa.array([run]))}
     for name in COLUMNS:
-        if name in CELLS:
+        if name == "kind":
+            codes = pa.array(columns[name].astype(np.int32) - 1)
+            out[name] = pa.DictionaryArray.from_arrays(codes, pa.array([kind.word for kind in Kind]))
+        elif name in CELLS:
             values, null = columns[name], CELLS[name].null
+            values = values.view(np.int64) if values.dtype == np.uint64 else values
             out[name] = pa.array(values, mask=None if null is None else values == null).cast(of.field(name).type)
         elif name in CODED:
             out[name] = _decoded(pa, columns[name], columns.tables[name], of.field(name).type)
@@ -193,8 +198,8 @@ class ParquetFile:
         if HEADERS not in metadata:
             raise TraceError(path, 0, "this Parquet file is not a trace: it has no ordercast headers")
         version = int(metadata.get(SCHEMA, b"0")) if metadata.get(SCHEMA, b"0").isdigit() else 0
-        if version > SCHEMA_VERSION:
-            raise TraceError(path, 0, f"schema {version} is newer than {SCHEMA_VERSION}, the newest known here")
+        if version > VERSION:
+            raise TraceError(path, 0, f"schema {version} is newer than {VERSION}, the newest known here")
         try:
             headers = _headers.decode(metadata[HEADERS])
         except msgspec.MsgspecError as why:
@@ -265,7 +270,8 @@ class ParquetFile:
         kinds = columns["kind"]
         if kinds.min() < 1 or kinds.max() > max(Kind):
             bad = int(np.flatnonzero((kinds < 1) | (kinds > max(Kind)))[0])
-            raise TraceError(self.path, bad, f"unknown event {int(kinds[bad])} in row {bad} of row group {k}")
+            said = table.column("kind")[bad].as_py()
+            raise TraceError(self.path, bad, f"unknown event {str(said)[:40]} in row {bad} of row group {k}")
         many = too_many(kinds, columns["count"]) if "count" in columns else np.zeros(0, bool)
         if many.any():
             bad = int(np.flatnonzero(many)[0])
@@ -298,7 +304,9 @@ def _columns(pa: Any, table: Any) -> Columns:
     out.length = table.num_rows
     for name in table.schema.names:
         column = table.column(name)
-        if name in CELLS:
+        if name == "kind" and not pa.types.is_integer(column.type):
+            out.fixed[name] = _kinds(pa, column)
+        elif name in CELLS:
             out.fixed[name] = _numbers(pa, column, CELLS[name])
         elif name in ASIDE:
             values, rows = _present(pa, column)
@@ -307,6 +315,19 @@ def _columns(pa: Any, table: Any) -> Columns:
             elif len(rows):
                 out.codes[name], out.tables[name] = _coded(pa, values, rows, out.length)
     return out
+
+
+_KINDS = {kind.word: int(kind) for kind in Kind}
+
+
+def _kinds(pa: Any, column: Any) -> Any:
+    """The numbers of kinds by their words; 0: unknown."""
+    import numpy as np
+
+    words = _dictionary(pa, column)
+    numbers = np.array([*(_KINDS.get(word, 0) for word in words.dictionary.to_pylist()), 0], np.uint8)
+    codes = words.indices.fill_null(len(numbers) - 1) if words.indices.null_count else words.indices
+    return numbers.take(codes.to_numpy(zero_copy_only=False))
 
 
 def _numbers(pa: Any, column: Any, cell: Cell) -> Any:
@@ -320,7 +341,7 @@ def _numbers(pa: Any, column: Any, cell: Cell) -> Any:
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(null if null is None else _as_unsigned(column.type, null), column.type))
     array = column.to_numpy()
-    return array if array.dtype == cell.memory else array.view(cell.memory)  # unsigned on disk, signed in memory
+    return array if array.dtype == cell.memory else array.view(cell.memory)  # the same bits, signed or not
 
 
 def _present(pa: Any, column: Any) -> tuple[Any, Any]:

@@ -16,9 +16,10 @@ from zlib import crc32
 
 import msgspec
 
+from ordercast import files
 from ordercast.errors import TraceError
 from ordercast.limits import FRAME_MESSAGES_MAX
-from ordercast.trace.rows import CODES, HEAD, MAGIC, ROW_BYTES, SIDE_SUFFIX, Side
+from ordercast.trace.rows import CODES, HEAD, MAGIC, ROW_BYTES, SIDE_SUFFIX, Place, Side
 from ordercast.trace.schema import (
     ASIDE,
     CERTAINTIES,
@@ -33,7 +34,8 @@ from ordercast.trace.schema import (
 )
 
 _side = msgspec.json.Decoder(Side)
-_header = msgspec.json.Decoder(Header)
+_header, _place = msgspec.json.Decoder(Header), msgspec.json.Decoder(Place)
+BLOCK_ROWS = 1 << 16
 _KINDS, _CERTAIN = bytes(map(int, Kind)), bytes(range(len(CERTAINTIES)))
 
 
@@ -92,12 +94,12 @@ class Life:
 
 
 class RowReader:
-    """A row file, perhaps still growing, perhaps cut short by a kill."""
+    """A row file, perhaps still growing, perhaps cut short by a kill; `order` sorts those of one run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         try:
-            with open(self.path, "rb") as file:
+            with files.open_regular(self.path) as file:
                 head = file.read(HEAD.size)
                 fields = self._check(head)
                 _magic, _version, _bytes, self.first, self.member, self.incarnation, length, crc = fields
@@ -108,8 +110,13 @@ class RowReader:
             raise TraceError(path, HEAD.size, "the header is damaged or cut short")
         try:
             self.header: Header = _header.decode(text)
+            self.before = _place.decode(text).first - 1  # rows of this life that came before this file
         except msgspec.MsgspecError as why:
             raise TraceError(path, HEAD.size, f"the header cannot be understood: {why}") from None
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return self.member, self.incarnation, self.before
 
     def _check(self, head: bytes) -> tuple[Any, ...]:
         if not head:
@@ -131,12 +138,13 @@ class RowReader:
 
     def read(self, start: int = 0, bad: list[TraceError] | None = None) -> Life:
         """The same as columns.  With `bad`, rows that cannot be used are told there and left out."""
+        start = max(start, self.before)
         try:
-            with open(self.path, "rb") as file:
-                file.seek(self.first + start * ROW_BYTES)
+            with files.open_regular(self.path) as file:
+                file.seek(self.first + (start - self.before) * ROW_BYTES)
                 data = file.read()
             path = self.path.with_suffix(SIDE_SUFFIX)
-            side = path.read_bytes() if path.exists() else b""
+            side = files.read(path, files.DATA_BYTES_MAX) if path.exists() else b""
         except OSError as why:
             raise TraceError(self.path, 0, f"cannot be read: {why.strerror or why}") from why
         slots = len(data) // ROW_BYTES
@@ -152,8 +160,45 @@ class RowReader:
             bad.append(self._error(start + slots, "the file ends inside it"))
         return _without(whole, wrong) if wrong else whole
 
+    def blocks(self) -> Iterator[Life]:
+        """All whole rows as of now, a part at a time, without what is in the side file; damage is refused."""
+        done = self.before
+        try:
+            with files.open_regular(self.path) as file:
+                file.seek(self.first)
+                while data := file.read(BLOCK_ROWS * ROW_BYTES):
+                    slots = len(data) // ROW_BYTES
+                    life = Life(self.member, self.incarnation, data[: slots * ROW_BYTES], slots)
+                    wrong = self._damage(life, done)
+                    for k in sorted(wrong)[:1]:
+                        raise self._error(done + k, wrong[k])
+                    yield life
+                    done += life.count
+                    if life.count < BLOCK_ROWS:
+                        return
+        except OSError as why:
+            raise TraceError(self.path, 0, f"cannot be read: {why.strerror or why}") from why
+
+    def row(self, block: Life, k: int) -> Row:
+        """One row of a block, with what is in the side file."""
+        one = Life(self.member, self.incarnation, bytes(block._data[k * ROW_BYTES : (k + 1) * ROW_BYTES]), 1)
+        (place,) = zip(*(one.column(name) for name in ("side", "side_bytes", "side_crc")), strict=True)
+        if place[1]:
+            try:
+                with open(self.path.with_suffix(SIDE_SUFFIX), "rb") as file:
+                    file.seek(min(place[0], 2**63 - 1))
+                    found = _decode(file.read(place[1]), 0, *place[1:])
+            except OSError as why:
+                found = f"its detail cannot be read: {why.strerror or why}"
+            if isinstance(found, str):
+                raise self._error(one.column("index")[0] - 1, found)
+            one.aside[0] = found
+        return one.rows()[0]
+
     def _error(self, k: int, why: str) -> TraceError:
-        return TraceError(self.path, self.first + k * ROW_BYTES, f"row {k + 1} of member {self.member}: {why}")
+        return TraceError(
+            self.path, self.first + (k - self.before) * ROW_BYTES, f"row {k + 1} of member {self.member}: {why}"
+        )
 
     def _damage(self, life: Life, start: int) -> dict[int, str]:
         """Row -> why it cannot be used.  What was never written at the end is cut off."""

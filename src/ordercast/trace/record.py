@@ -17,6 +17,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
+from ordercast import files
 from ordercast.contract import Action, Event, Setup
 from ordercast.errors import RunError, TraceError
 from ordercast.stack import Stack
@@ -91,7 +92,7 @@ class RoomGiven(Input, frozen=True, gc=False):
 
 
 class LeaveAsked(Input, frozen=True, gc=False):
-    pass
+    until: int | None = None
 
 
 AnyInput = (
@@ -195,7 +196,7 @@ def feed(stack: Stack, codec: Codec, input: AnyInput) -> list[Action]:
         case RoomGiven():
             return stack.room(now, input.frames)
         case LeaveAsked():
-            return stack.leave(now)
+            return stack.leave(now, input.until)
 
 
 def started(now: int, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> Started:
@@ -263,7 +264,7 @@ class RecordReader:
         self.path = Path(path)
         self.torn_at: int | None = None
         try:
-            self._data = self.path.read_bytes()
+            self._data = files.read(self.path, files.DATA_BYTES_MAX)
         except OSError as why:
             raise TraceError(path, 0, f"cannot be read: {why.strerror or why}") from why
         data = self._data

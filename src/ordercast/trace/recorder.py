@@ -233,8 +233,8 @@ class Recorder:
             detail["components"] = [
                 [None if old is None else [old.seq, old.rep], list(members)] for old, members in view.components
             ]
-        if not view.primary:
-            detail["primary"] = False
+        if view.primary is not None:
+            detail["primary"] = view.primary
         self.index += 1
         self._append(
             Row(
@@ -258,7 +258,7 @@ class Recorder:
         )  # fmt: skip
 
     def _left(self, time_ns: int, now_ns: int, event: Left) -> None:
-        self._plain(time_ns, now_ns, _LEAVE, None)
+        self._plain(time_ns, now_ns, _LEAVE, {"unsent": list(event.unsent)} if event.unsent else None)
 
     def _refuse(self, time_ns: int, now_ns: int, action: Refuse) -> None:
         self._plain(time_ns, now_ns, _REFUSE, {"why": action.why})

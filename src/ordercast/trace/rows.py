@@ -17,7 +17,7 @@ import os
 from operator import attrgetter
 from pathlib import Path
 from struct import Struct as Layout
-from typing import Any
+from typing import Annotated, Any, Protocol
 from zlib import crc32
 
 import msgspec
@@ -33,7 +33,7 @@ ROW = Layout("<" + "".join(CODES[cell.disk] for cell in LAYOUT.values()))
 ROW_BYTES = ROW.size
 PAGE = 4096
 _pack = ROW.pack_into
-_DELIVER = int(Kind.DELIVER)
+_DELIVER, _START = int(Kind.DELIVER), int(Kind.START)
 
 _places = list(LAYOUT)
 _written = [name for name in LAYOUT if name not in REST]
@@ -50,41 +50,82 @@ _NOTHING = (None,) * (len(ASIDE) - 1)
 _encode = msgspec.json.Encoder().encode
 
 
-def file_name(member: int, incarnation: int) -> str:
-    """Of the row file of one incarnation, in the directory of the run's traces."""
-    return f"member-{member}-{incarnation}{SUFFIX}"
+def file_name(member: int, incarnation: int, number: int = 0) -> str:
+    """Of a row file of one incarnation, in the directory of the run's traces; where there are several, which one."""
+    return f"member-{member}-{incarnation}{f'.{number:06d}' if number else ''}{SUFFIX}"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What a row file's header says of the file itself, beside the run's Header."""
+
+    first: Annotated[int, msgspec.Meta(ge=1, le=2**62)] = 1  # the index of its first row
+
+
+class Keeping(Protocol):
+    """Where the rows of a life go when not all are kept; see ordercast.trace.keep."""
+
+    file_bytes: int
+
+    def begin(self, offset_ns: int | None) -> tuple[Path, Header]: ...
+
+    def begun(self) -> None: ...
 
 
 class RowFile:
-    """A sink (see ordercast.trace.recorder) that writes one incarnation's rows into DIR/member-I-INCARNATION.rows."""
+    """A sink (see ordercast.trace.recorder) that writes one incarnation's rows into DIR/member-I-INCARNATION.rows.
+
+    With `keep` into several files, one after the other, of which the oldest go.
+    """
+
+    _offset_ns: int | None = None  # wall clock less time_ns, as the start row tells it
 
     def __init__(
-        self, directory: str | os.PathLike[str], header: Header, member: int, incarnation: int, chunk_rows: int = 16_384
+        self,
+        directory: str | os.PathLike[str],
+        header: Header,
+        member: int,
+        incarnation: int,
+        chunk_rows: int = 16_384,
+        keep: Keeping | None = None,
     ) -> None:
-        self.path = Path(directory) / file_name(member, incarnation)
+        self.member, self.incarnation, self._keep = member, incarnation, keep
         self._chunk = chunk_rows * ROW.size
+        self._only = Path(directory) / file_name(member, incarnation), header
+        self._begin(1)
+
+    def _begin(self, index: int) -> None:
+        """A file whose first row has this index."""
+        self.path, header = self._only if self._keep is None else self._keep.begin(self._offset_ns)
         self._refs: dict[tuple[str, ...], tuple[int, int, int]] = {}  # groups alone -> place in the side file
-        head = _encode(header)
-        self._first = -(-(HEAD.size + len(head)) // PAGE) * PAGE
+        head = _encode(header if index == 1 else msgspec.to_builtins(header) | msgspec.to_builtins(Place(index)))
+        first = self._first = -(-(HEAD.size + len(head)) // PAGE) * PAGE
+        self._full = first + self._chunk  # where there is no room for a row
+        if self._keep is not None:
+            self._full = min(self._full, first + max(1, (self._keep.file_bytes - first) // ROW_BYTES) * ROW_BYTES)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             side = self.path.with_suffix(SIDE_SUFFIX)
             self._side = os.open(side, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             self._side_end = 0
-            self._end = self._first + self._chunk
+            self._end = self._full
             os.posix_fallocate(self._fd, 0, self._end)
             self._map = mmap.mmap(self._fd, self._end)
         except OSError as why:
             raise RunError(f"cannot write the trace file {self.path}: {why.strerror or why}") from why
         self._map[HEAD.size : HEAD.size + len(head)] = head
-        first = self._first
         HEAD.pack_into(
-            self._map, 0, MAGIC, SCHEMA_VERSION, ROW.size, first, member, incarnation, len(head), crc32(head)
+            self._map, 0, MAGIC, SCHEMA_VERSION, ROW.size, first, self.member, self.incarnation, len(head), crc32(head)
         )
-        self._at = self._first
+        self._at = first
+        if self._keep is not None:
+            self._keep.begun()
+            if index == 1:
+                self._full = first  # the first row is looked at: it tells the wall clock
 
     def append(self, row: Row) -> None:
+        if self._at + ROW_BYTES > self._full:
+            self._more(row.index, row)
         side, certainty, null = (0, 0, 0), 0, 0
         if row.certainty in CERTAINTIES:
             certainty = CERTAINTIES.index(row.certainty)
@@ -101,8 +142,6 @@ class RowFile:
         values[_SIDE:_SIDE] = side
         values[_CERTAINTY:_CERTAINTY] = (certainty, null, 0)
         at = self._at
-        if at + ROW_BYTES > self._end:
-            self._grow()
         _pack(self._map, at, *values)
         self._at = at + ROW_BYTES
 
@@ -112,20 +151,33 @@ class RowFile:
         view_kind: int,
     ) -> None:  # fmt: skip
         """The commonest row with every column set and nothing aside, without a Row in between; as LAYOUT has it."""
+        if self._at + ROW_BYTES > self._full:
+            self._more(index, None)
         at = self._at
-        if at + ROW_BYTES > self._end:
-            self._grow()
         _pack(
             self._map, at, time_ns, now_ns, incarnation, counter, digest, position, epoch, seq, view_seq, 0, 0, 0,
             sender, count, view_rep, ring, service, _DELIVER, view_kind, 0, 0, 0, index,
         )  # fmt: skip
         self._at = at + ROW_BYTES
 
+    def _more(self, index: int, row: Row | None) -> None:
+        """The file is full: it grows, or the next one begins."""
+        if self._keep is None:
+            self._grow()
+        elif index > 1:
+            self.close()
+            self._begin(index)
+        else:
+            if row is not None and row.kind == _START and row.detail and isinstance(row.detail.get("wall_ns"), int):
+                self._offset_ns = row.detail["wall_ns"] - row.time_ns
+            self._full = self._end
+
     def _grow(self) -> None:
         try:
             os.posix_fallocate(self._fd, self._end, self._chunk)  # a full disk is an error here, not a signal later
             self._end += self._chunk
             self._map.resize(self._end)
+            self._full = self._end
         except OSError as why:
             raise RunError(f"cannot extend the trace file {self.path}: {why.strerror or why}") from why
 
@@ -151,6 +203,8 @@ class RowFile:
             raise RunError(f"cannot extend the trace's side file of {self.path}: only {done} bytes written")
         ref = (self._side_end, len(data), crc32(data))
         self._side_end += len(data)
+        if self._keep is not None and self._at + self._side_end >= self._keep.file_bytes:
+            self._full = 0
         if groups is not None and alone and previous is None and len(self._refs) < 1024:
             self._refs[groups] = ref
         return ref

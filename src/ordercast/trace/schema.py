@@ -6,8 +6,9 @@ pause, fault, stable).  A column that does not apply is null.
 What a row says beyond its columns' names:
 - start, crash, pause, resume written by member 0: `sender`, `sender_incarnation` name whom it happened to (a member may
   write them about itself, too; then both are null);
+- start: detail `wall_ns` is the wall clock at `time_ns`, the one place where a life tells both;
 - view: a transitional view has the id of the regular view that follows it, `previous` is the one it closes; detail has
-  `cause` (words), `reason`, `components` ([[old view or null, members], ...]), `primary` (false when it is not);
+  `cause` (words), `reason`, `components` ([[old view or null, members], ...]), `primary` (where a policy says);
 - stable: `members` is who stays up and connected from this time on, detail has `delay_ns`, the bound on one hop;
 - end: detail has `queues`, sizes by name; refuse: detail has `why`; note: detail has `name` and its fields;
 - originate, deliver: detail `altered` is the counter of the first message that is not what its sender submitted;
@@ -170,6 +171,9 @@ class Header(Struct):
     versions: dict[str, str] = {}
     clock_offsets_ns: dict[str, int] = {}
     scenario: dict[str, Any] | None = None
+    walls_ns: dict[str, int] = {}  # MEMBER-INCARNATION -> wall clock less time_ns, where the start row may be gone
+    gone: dict[str, str] = {}  # member -> the oldest of its files that is left, where older ones are no longer kept
+    lost: tuple[tuple[int, int], ...] = ()  # lives of which rows were left out when it was read; 0: unknown
     schema: int = SCHEMA_VERSION
 
 

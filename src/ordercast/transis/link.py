@@ -3,7 +3,7 @@
 Paper: the Transis layer of "Total ordering of messages in broadcast domains" (ToTo), made exact for lossy datagrams.
 Provides: reliable, FIFO, causal multicast; own messages come back; nothing is delivered twice.  Needs: datagrams.
 The view is the configured member list, delivered as (1, smallest id) at start; it survives loss, duplication,
-reordering and pauses, but no crash and no permanent cut.
+reordering and pauses, but no crash and no permanent cut: of a member that is silent for long it says Absent.
 
 Differs from the paper:
   D1  Vectors instead of direct acknowledgements (reception.py).
@@ -19,6 +19,7 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
+    Absent,
     Action,
     Body,
     CancelTimer,
@@ -38,8 +39,9 @@ from ordercast.contract import (
     Up,
     ViewChange,
     Window,
+    dropped,
 )
-from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.limits import UNSTABLE_FRAMES_MAX
 from ordercast.transis.packets import Data, Nack, Retrans, Status
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
@@ -47,12 +49,20 @@ from ordercast.transis.stability import Stability
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, View, ViewId, ViewKind
 
 RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
+SILENT_BEATS = 20  # own heartbeats, T/5 apart, without a word of a member until it counts as absent
 WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
+WINDOW_FRAMES = (4, 64)
 
 
 def window_frames(frame_bytes: int) -> int:
     """The largest window: small frames count, large ones weigh."""
-    return max(4, min(64, WINDOW_BYTES // frame_bytes))
+    least, most = WINDOW_FRAMES
+    return max(least, min(most, WINDOW_BYTES // frame_bytes))
+
+
+def unstable_frames(n: int) -> int:
+    """What may exist of one sender that is not stable: a window, and an answer to each message of the others'."""
+    return min(UNSTABLE_FRAMES_MAX, WINDOW_FRAMES[1] * (n + 1))
 
 
 class Link(Layer):
@@ -70,17 +80,22 @@ class Link(Layer):
         self.rank = self.rank_of[identity.me]
         self.view = View(ViewId(1, members[0]), ViewKind.REGULAR, members, members, cause=Cause("start"))
         self.incarnations: dict[MemberId, int] = {identity.me: identity.incarnation}
-        self.reception: Reception[Data[Body]] = Reception(self.n)
+        self.unstable_max, self.frame_bytes = unstable_frames(self.n), setup.frame_bytes
+        self.reception: Reception[Data[Body]] = Reception(self.n, self.rank, self.unstable_max)
         self.stability: Stability[Data[Body]] = Stability(self.n)
         self.repair = Repair(self.rank, self.n, self.timeout_ns)
         self.windows = [self.window_max] * self.n  # last heard from each
+        self.full: dict[int, Nanoseconds] = {}  # whose application takes nothing, and since when
         self.told = 0  # highest own number that the layer above was told it may use
         self.reported = 0  # messages inserted since others last learnt our `have`
         self.dirty = False  # acknowledgements came since stability was last computed
         self.nack_at: Nanoseconds | None = None
         self.status_at: Nanoseconds | None = None
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
+        self.silent = [0] * self.n  # own heartbeats since each was last heard; an own pause is one of them
+        self.absent: tuple[MemberId, ...] = ()
         self.leaving = self.left = False
+        self.owed = 0  # leaving: the last own number that everybody must have first
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         return [Up(ViewChange(self.view)), *self._window(), SetTimer("heartbeat", now + self.heartbeat_ns)]
@@ -105,14 +120,24 @@ class Link(Layer):
         self.told = limit
         return [Up(Window(limit - sent))]
 
+    def _takes(self, now: Nanoseconds, rank: int, window: int) -> None:
+        """How much a member takes; nothing, while its application does not read."""
+        self.windows[rank] = window
+        if window:
+            self.full.pop(rank, None)
+        else:
+            self.full.setdefault(rank, now)
+
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if type(event) is Multicast:
             return self._multicast(event.body)
         if type(event) is FreeSpace:
-            return self._room(event.frames)
+            return self._room(now, event.frames)
         if type(event) is Leave:
-            self.leaving = True
-            return [SetTimer("leave", now + self.timeout_ns), *self._drain_out(now)]
+            if not self.leaving:
+                self.leaving, self.owed = True, self.reception.have[self.rank]
+            until = now + self.timeout_ns if event.until is None else event.until
+            return [SetTimer("leave", until), *self._drain_out(now)]
         return [Down(event)]
 
     def _multicast(self, body: Body) -> list[Action]:
@@ -134,8 +159,9 @@ class Link(Layer):
         if self.incarnations.get(source.id) != source.incarnation:
             why = self._stranger(source)
             if why:
-                return [Note("drop", {"reason": why, "member": source.id})]
+                return [dropped(why, member=source.id)]
         rank = self.rank_of[source.id]
+        self.silent[rank] = 0
         kind = type(packet)
         if kind is Data:
             return self._data(now, rank, rank, packet)  # type: ignore[arg-type]
@@ -143,8 +169,10 @@ class Link(Layer):
             return self._status(now, rank, packet)  # type: ignore[arg-type]
         if kind is Nack:
             return self._nack(now, source.id, packet)  # type: ignore[arg-type]
-        assert kind is Retrans
-        return self._data(now, packet.rank, rank, packet.data)  # type: ignore[attr-defined]
+        assert type(packet) is Retrans
+        if packet.rank == self.rank:  # nobody writes my line but me
+            return [] if packet.data.seq <= self.reception.have[self.rank] else [dropped("own line")]
+        return self._data(now, packet.rank, rank, packet.data)
 
     def _stranger(self, source: Peer) -> str:
         """Learn a member's incarnation; a fixed view knows one life of each."""
@@ -158,19 +186,21 @@ class Link(Layer):
     def _data(self, now: Nanoseconds, rank: int, transmitter: int, data: Data[Body]) -> list[Action]:
         reception = self.reception
         if data.view != self.view.id:
-            return [Note("drop", {"reason": "view"})]
+            return [dropped("view")]
         seq, vec = data.seq, data.vec
         if len(vec) != self.n or vec[rank] != seq:
-            return [Note("drop", {"reason": "vector"})]
+            return [dropped("vector")]
         out: list[Action] = []
         if rank == transmitter and self.windows[rank] != data.window:
-            self.windows[rank] = data.window
+            self._takes(now, rank, data.window)
             out += self._window()
-        if seq > reception.have[rank] + PENDING_FRAMES_MAX:
-            return [*out, Note("drop", {"reason": "too far ahead"})]
+        if seq > self.stability.stable[rank] + self.window_max and self._too_much(rank, data):
+            return [*out, dropped("unstable")]
+        if reception.held and reception.held.get((rank, seq), (vec,))[0] != vec:
+            out.append(dropped("two vectors"))
         inserted = reception.offer(rank, seq, vec, data)
         if inserted is None:
-            return out
+            return [*out, dropped("too far ahead")] if reception.beyond(vec) else out
         if not inserted:
             self.repair.close((rank, seq))
             out.append(Note("hold", {"sender": self.members[rank], "seq": seq}))
@@ -188,14 +218,25 @@ class Link(Layer):
             out.append(SetTimer("status", self.status_at))
         return out
 
+    def _too_much(self, rank: int, data: Data[Body]) -> bool:
+        """Whether a sender has more unstable than it may: in all, or, beyond a window, in frames larger than mine."""
+        if self.dirty:
+            self._advance()
+        ahead = data.seq - self.stability.stable[rank]
+        frame = getattr(data.body, "frame", None)
+        large = frame is not None and len(frame.data) > self.frame_bytes
+        return ahead > (self.window_max if large else self.unstable_max)
+
     def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
         if status.view != self.view.id or len(status.have) != self.n:
-            return [Note("drop", {"reason": "view"})]
+            return [dropped("view")]
+        if self.reception.beyond(status.have):
+            return [dropped("too far ahead")]
         self.stability.report(rank, status.have)
         self.dirty = True
         out: list[Action] = []
         if self.windows[rank] != status.window:
-            self.windows[rank] = status.window
+            self._takes(now, rank, status.window)
             out += self._window()
         return out + self._gaps(now, rank) if self.reception.learn(status.have) else out
 
@@ -226,7 +267,7 @@ class Link(Layer):
     def _nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
         """Answer from the buffer: to the asker, or to all when two asked, or the direct way failed."""
         if nack.view != self.view.id:
-            return [Note("drop", {"reason": "view"})]
+            return [dropped("view")]
         self.repair.heard(now, nack.ranges)
         out: list[Action] = []
         budget = RETRANS_BYTES_MAX
@@ -272,10 +313,10 @@ class Link(Layer):
         self.reported = 0
         return [Transmit(0, ALL, Status(self.view.id, tuple(self.reception.have), self.windows[self.rank]))]
 
-    def _room(self, frames: int) -> list[Action]:
+    def _room(self, now: Nanoseconds, frames: int) -> list[Action]:
         """The application can take this many frames more: each sender gets its share."""
         before = self.windows[self.rank]
-        self.windows[self.rank] = max(0, min(self.window_max, frames // self.n))
+        self._takes(now, self.rank, max(0, min(self.window_max, frames // self.n)))
         if before == self.windows[self.rank]:
             return []
         out: list[Action] = [Note("window", {"frames": self.windows[self.rank]})]
@@ -297,7 +338,7 @@ class Link(Layer):
             out = self._report() if self.reported else []
         else:
             assert name == "heartbeat"
-            out = [*self._report(), SetTimer("heartbeat", now + self.heartbeat_ns)]
+            out = [*self._report(), *self._listen(), SetTimer("heartbeat", now + self.heartbeat_ns)]
         if self.dirty and (name == "heartbeat" or self.shut):
             self._advance()
             out += self._window()
@@ -305,28 +346,49 @@ class Link(Layer):
             out += self._drain_out(now)
         return out
 
+    def _listen(self) -> list[Action]:
+        """Tell the application who is silent for long, and when that changes."""
+        self.silent = [beats + 1 for beats in self.silent]
+        self.silent[self.rank] = 0
+        absent = tuple(member for member, beats in zip(self.members, self.silent, strict=True) if beats > SILENT_BEATS)
+        if absent == self.absent:
+            return []
+        self.absent = absent
+        return [Note("absent", {"members": list(absent)}), Up(Absent(absent))]
+
     # ----------------------------------------------------------------------------------------------------- leaving
 
     def _drain_out(self, now: Nanoseconds) -> list[Action]:
-        """Go when everybody has what we sent and what we hold."""
+        """Go when everybody has what we sent; who sent the rest keeps it until then, too."""
         if self.left:
             return []
         self._advance()
-        waits = self.stability.buffer or self.repair.gaps
-        return [] if waits else self._go("")
+        return self._go("") if self.stability.stable[self.rank] >= self.owed else []
 
     def _go(self, why: str) -> list[Action]:
         if self.left:
             return []
         self.left = True
         names = ("heartbeat", "status", "nack", "leave")
-        return [Note("left", {"why": why}), *map(CancelTimer, names), Up(Left())]
+        said = self._report() if self.n > 1 else []  # the others' last chance to hear what we have
+        return [Note("left", {"why": why}), *said, *map(CancelTimer, names), Up(Left(self._unsent()))]
+
+    def _unsent(self) -> tuple[int, int] | None:
+        """Own messages that somebody is not known to have."""
+        mine = (getattr(data.body, "frame", None) for (q, _), data in self.stability.buffer.items() if q == self.rank)
+        counters = [frame.counter for frame in mine if frame is not None and not frame.control]
+        return (min(counters), max(counters)) if counters else None
 
     def status(self) -> dict[str, Any]:
         gaps = self.repair.gaps
         lagging = [m for r, m in enumerate(self.members) if self.stability.acked(r) < self.reception.have]
-        waits = ""
-        if gaps:
+        waits, since = "", None
+        if self.absent:
+            waits = f"members {list(self.absent)}, which are silent: this view cannot change"
+        elif self.full:
+            rank, since = min(self.full.items(), key=lambda item: item[1])
+            waits = f"the application of member {self.members[rank]}, which does not read what it was delivered"
+        elif gaps:
             (q, k), *_ = gaps
             waits = f"message {k} of member {self.members[q]}, which is missing"
         elif self.stability.buffer:
@@ -341,4 +403,6 @@ class Link(Layer):
             "windows": list(self.windows),
             "queues": {"unstable": len(self.stability.buffer), "held": len(self.reception.held), "gaps": len(gaps)},
             "waits": waits,
+            "waits_since_ns": since,
+            "repeated": {self.members[rank]: n for rank, n in sorted(self.repair.repeated.items())},
         }

@@ -58,5 +58,8 @@ class Nack(Packet, frozen=True, gc=False, tag=23):
     again: bool = False
 
     def check(self) -> None:
-        if any(first == 0 or last < first for _, first, last in self.ranges):
-            raise WireError("range", "an empty or backward range")
+        before = (0, 0)  # ranges ascend, so that all together are no longer than what there is
+        for rank, first, last in self.ranges:
+            if last < first or (rank, first) <= before or first == 0:
+                raise WireError("range", "empty, backward or overlapping")
+            before = (rank, last)

@@ -5,6 +5,9 @@ domains"): messages form a DAG by direct acknowledgements; a message enters when
 Differs from the paper:
   D1  A vector of one number per sender stands for the direct acknowledgements.  Exact: a causal past is closed under
       each sender's order.
+
+Vectors come from the wire.  One that names more than can exist (`far` above what is here, and nothing of our own line
+that we have not sent) is not believed, so that no number of another's makes a loop or a list longer than that.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from heapq import heapify, heappop, heappush
 from operator import le
 from typing import Generic, TypeVar
 
+from ordercast.limits import UNSTABLE_FRAMES_MAX
+
 T = TypeVar("T")
 Key = tuple[int, int]  # (rank, seq)
 
@@ -20,16 +25,17 @@ Key = tuple[int, int]  # (rank, seq)
 class Reception(Generic[T]):
     """The DAG's frontier at one member; items ride along with their vectors."""
 
-    __slots__ = ("_waiters", "have", "held", "known")
+    __slots__ = ("_waiters", "far", "have", "held", "known")
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, me: int | None = None, far: int = UNSTABLE_FRAMES_MAX) -> None:
+        self.far = [0 if rank == me else far for rank in range(n)]  # how much more of each rank may exist
         self.have = [0] * n  # highest seq of each rank inserted
         self.known = [0] * n  # highest seq of each rank that is known to exist
         self.held: dict[Key, tuple[tuple[int, ...], T]] = {}
         self._waiters: dict[Key, list[Key]] = {}  # first missing predecessor -> held messages
 
     def offer(self, rank: int, seq: int, vec: tuple[int, ...], item: T) -> list[tuple[int, int, T]] | None:
-        """Insert it and all it frees, in order; [] if it must wait; None if it was here before."""
+        """Insert it and all it frees, in order; [] if it must wait; None if it was here before, or is not believed."""
         have = self.have
         if seq == have[rank] + 1:
             have[rank] = seq
@@ -39,11 +45,15 @@ class Reception(Generic[T]):
                 have[rank] = seq - 1
                 return self._insert(rank, seq, item)
             have[rank] = seq - 1
-        if seq <= have[rank] or (rank, seq) in self.held:
+        if seq <= have[rank] or (rank, seq) in self.held or self.beyond(vec):
             return None
         self.held[rank, seq] = (vec, item)
         self._wait(rank, seq, vec)
         return []
+
+    def beyond(self, vec: tuple[int, ...]) -> bool:
+        """Whether a vector names more than can exist."""
+        return any(seq > have + far for seq, have, far in zip(vec, self.have, self.far, strict=True))
 
     def learn(self, vec: tuple[int, ...] | list[int]) -> bool:
         """Somebody has, or follows, this much: remember what must exist; true if some of it is news and not here."""
@@ -80,8 +90,11 @@ class Reception(Generic[T]):
         self._waiters.setdefault(missing, []).append((rank, seq))
 
     def _insert(self, rank: int, seq: int, item: T) -> list[tuple[int, int, T]]:
-        """Insert one, then repeatedly the smallest (rank, seq) that has become insertable."""
+        """Insert one, then repeatedly the smallest (rank, seq) that has become insertable.
+
+        Of two with one number, which no honest sender makes, the one that can be inserted first counts."""
         out: list[tuple[int, int, T]] = []
+        self.held.pop((rank, seq), None)
         ready: list[tuple[int, int]] = [(rank, seq)]
         items = {(rank, seq): item}
         heapify(ready)
@@ -91,6 +104,8 @@ class Reception(Generic[T]):
             self.have[key[0]] = key[1]
             out.append((*key, items.pop(key)))
             for waiter in self._waiters.pop(key, ()):
+                if waiter not in self.held:
+                    continue
                 vec, held = self.held[waiter]
                 if self._missing(*waiter, vec) is None:
                     del self.held[waiter]

@@ -6,6 +6,9 @@ revealed it, then of its sender, then of any known holder in turn; repeated with
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
+
 from ordercast.limits import NACK_RANGES_MAX
 from ordercast.types import Nanoseconds
 
@@ -29,6 +32,7 @@ class Repair:
         self.pause_max_ns = max(self.nack_ns, timeout_ns // 4)
         self.first_ns = self.nack_ns + self.nack_ns * rank // n
         self.gaps: dict[Key, _Gap] = {}
+        self.repeated: Counter[int] = Counter()  # how many were asked for, by rank of the sender
 
     def open(self, now: Nanoseconds, keys: list[Key], revealer: int) -> None:
         """These are missing; `revealer`'s packet showed it."""
@@ -40,11 +44,12 @@ class Repair:
         self.gaps.pop(key, None)
 
     def heard(self, now: Nanoseconds, ranges: tuple[Range, ...]) -> None:
-        """Another member asked for these: let its Nack work first."""
-        for q, first, last in ranges:
-            for key, gap in self.gaps.items():
-                if key[0] == q and first <= key[1] <= last:
-                    gap.due = max(gap.due, now + self.nack_ns)
+        """Another member asked for these (ascending): let its Nack work first."""
+        starts = [(q, first) for q, first, _ in ranges]
+        for key, gap in self.gaps.items():
+            at = bisect_right(starts, key) - 1
+            if at >= 0 and ranges[at][0] == key[0] and key[1] <= ranges[at][2]:
+                gap.due = max(gap.due, now + self.nack_ns)
 
     def next_due(self) -> Nanoseconds | None:
         return min((gap.due for gap in self.gaps.values()), default=None)
@@ -55,6 +60,7 @@ class Repair:
         for key, gap in self.gaps.items():
             if gap.due <= now:
                 asks.setdefault(self._whom(key, gap, holders.get(key, [])), []).append(key)
+                self.repeated[key[0]] += not gap.tries
                 gap.tries += 1
                 gap.pause = min(2 * gap.pause, self.pause_max_ns)
                 gap.due = now + gap.pause

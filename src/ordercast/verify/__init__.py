@@ -2,6 +2,6 @@
 
 from ordercast.verify.catalogue import CATALOGUE, Promise
 from ordercast.verify.plain import check
-from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, Verdict
+from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, NOTHING, Verdict
 
-__all__ = ["BROKEN", "CANNOT_JUDGE", "CATALOGUE", "HOLDS", "Promise", "Verdict", "check"]
+__all__ = ["BROKEN", "CANNOT_JUDGE", "CATALOGUE", "HOLDS", "NOTHING", "Promise", "Verdict", "check"]

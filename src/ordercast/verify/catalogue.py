@@ -101,6 +101,8 @@ _ALL = (
     Promise("L11", "order resumes", "a member that returns delivers in the common order again",
             elsewhere="the broadcast graph's measures"),
     Promise("L12", "no stuck core", "nothing waits for a member outside its view", (Kind.END, _V)),
+    Promise("L13", "good leave", "what a member accepted before it left is delivered by every member of its last view "
+            "that it is for and that goes on from there, or is named where it left", (_S, _O, _D, _V, Kind.LEAVE)),
 )  # fmt: skip
 
 CATALOGUE: dict[str, Promise] = {promise.id: promise for promise in _ALL}
@@ -110,5 +112,5 @@ def chosen(ids: tuple[str, ...] | list[str]) -> list[Promise]:
     """The promises of these ids, in the catalogue's order, each once."""
     unknown = [id for id in ids if id not in CATALOGUE]
     if unknown:
-        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26 or L1 to L12")
+        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26 or L1 to L13")
     return [promise for id, promise in CATALOGUE.items() if id in ids]

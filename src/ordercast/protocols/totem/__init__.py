@@ -22,7 +22,7 @@ def totem(setup: Setup) -> Stack:
 
 _AGREED = (
     *("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S11", "S12", "S13", "S14", "S15", "S16", "S17", "S18"),
-    *("S19", "S21", "S22", "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L12"),
+    *("S19", "S21", "S22", "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L12", "L13"),
 )
 
 PROTOCOLS = {
@@ -41,6 +41,7 @@ PROTOCOLS = {
             }
         ),
         changes_views=True,
+        judges_lives=True,
         options=TotemOptions,
         measures=("rotation", "t_loss", "install"),
         probes=(

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ordercast.limits import DATAGRAM_BYTES_MAX
+
 
 class Limits(Struct, frozen=True):
     """The windows, in frames."""
@@ -22,6 +24,7 @@ class Limits(Struct, frozen=True):
     rtr_max: int = 30  # requests on the token
     fair: bool = True
     buffer_frames: int = 16_384  # no new frames while so many are not yet safe
+    frame_bytes: int = DATAGRAM_BYTES_MAX  # of those it sends itself
 
 
 def allowance(limits: Limits, window: int, fcc: int, my_trc: int, backlog: int, my_backlog: int, my_pbl: int) -> int:

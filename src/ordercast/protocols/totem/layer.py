@@ -15,10 +15,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from ordercast.contract import Action, CancelTimer, Event, FreeSpace, Layer, Left, Note, Packet, Setup, Up
-from ordercast.membership import Committed, Decision, Gathering, Membership, Parted, Returned, State
+from ordercast.contract import (
+    Action,
+    CancelTimer,
+    Ended,
+    Event,
+    FreeSpace,
+    Layer,
+    Leave,
+    Left,
+    Note,
+    Packet,
+    Setup,
+    Up,
+    dropped,
+)
+from ordercast.errors import WireError
+from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Outdone, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
@@ -75,10 +88,12 @@ class RingLayer(Layer):
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if self.parted:
             return []
-        if type(event) is FreeSpace:
+        if type(event) is FreeSpace and not self.sender.leaving:
             more = self.rings.room is not None and event.frames > self.rings.room
             self.rings.give_room(event.frames)
             return self.turn.wake(now) if more and self.turn.hand.idle else []
+        if type(event) is Leave:
+            self.rings.give_room(None)
         return self.sender.down(now, event)
 
     # ---------------------------------------------------------------------------------------------------------- packets
@@ -88,7 +103,8 @@ class RingLayer(Layer):
             return []
         actions = self.membership.heard(now, source)
         if actions is None:
-            return []
+            dropped = Note("drop", {"why": "not admitted", "member": source.id})
+            return [dropped, *self._carry(now, self.membership.ignored(now, source, packet))]
         out = self._carry(now, actions) if actions else []
         kind = type(packet)
         if kind is Data:
@@ -115,14 +131,14 @@ class RingLayer(Layer):
             return self._carry(now, self.membership.timer(now, name, due))
         out = self._carry(now, self.membership.stood_still(now, due))
         if name == LEAVE:
-            return out + self.sender.go(now)
+            return out + self.sender.timer(now)
         if name == "alone":
             return out + self.turn.alone(now)
         assert name == "hold"
         return out + self.turn.resume(now)
 
-    def _go(self, now: Nanoseconds) -> list[Action]:
-        """Drained, or waited for T: pass on a token in hand and say goodbye."""
+    def _go(self, now: Nanoseconds, until: Nanoseconds) -> list[Action]:
+        """Drained, or waited for long enough: pass on a token in hand and say goodbye."""
         held = self.turn.hand.held is not None and len(self.rings.ring.members) > 1
         out = self.turn.resume(now) if held else []
         return out + self._carry(now, self.membership.leave(now))
@@ -153,9 +169,14 @@ class RingLayer(Layer):
                 self.turn.hand.pending = Token(decision.ring_id, self.me, 0, first, first)
                 return self.turn.take(now)
             case Parted():
-                self.parted = True
-                return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE), Up(Left())]
+                return [*self._stop(), Up(Left(self.sender.unsent()))]
+            case Outdone():
+                return [*self._stop(), Up(Ended(decision.why))]
         raise AssertionError(decision)
+
+    def _stop(self) -> list[Action]:
+        self.parted = True
+        return [CancelTimer("hold"), CancelTimer("alone"), CancelTimer(LEAVE)]
 
     def _gather(self, cause: Cause) -> list[Action]:
         """The ring (or the attempt at a new one) is given up; the old ring's store stays as it is."""
@@ -171,8 +192,9 @@ class RingLayer(Layer):
         self.turn.calm()
         try:
             return [self.rings.begin(committed)]
-        except msgspec.MsgspecError as why:
-            return self._carry(now, self.membership.suspect(now, Cause("bad entry", evidence=str(why))))
+        except WireError as why:
+            given_up = self.membership.suspect(now, Cause("bad entry", evidence=str(why)))
+            return [dropped(why.reason, what=str(why)), *self._carry(now, given_up)]
 
     def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
         if not self.rings.visited(attempt, token, last_aru):
@@ -188,7 +210,9 @@ class RingLayer(Layer):
             "view": str(ring.id), "members": ring.members, "seq": ring.high, "aru": ring.my_aru,
             "delivered": ring.delivered, "safe": ring.safe_upto, "buffered": len(ring.store),
             "token": "held" if self.turn.hand.held else "", "sender": self.sender.status(),
-            "membership": self.membership.status(), "waits": self._words(),
+            "membership": self.membership.status(), "in_view": self.membership.standing.works,
+            "waits": self._words(), "waits_since_ns": self._since(), "repeated": dict(self.rings.repeated),
+            "apart": self.membership.apart(),
             "queues": {
                 "outbox": self.sender.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,
@@ -201,9 +225,19 @@ class RingLayer(Layer):
         if state is State.RECOVERY and attempt is not None:
             return f"the exchange of old frames, {attempt.exchange.waiting()} of them mine"
         if state is not State.OPERATIONAL:
-            return f"a view: {state.value}"
+            words = self.membership.words()
+            return f"a view, which waits {words}" if words != NOTHING else f"a view: {state.value}"
+        if self.turn.watch.full is not None:
+            return f"the application of member {self.turn.watch.full[0]}, which does not read what it was delivered"
         if ring.my_aru < ring.high:
             return f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
         if ring.delivered < ring.my_aru:
             return f"frame {ring.delivered + 1} to be safe"
         return "the token" if self.sender else ""
+
+    def _since(self) -> Nanoseconds | None:
+        """When that began, where it is remembered."""
+        standing, full = self.membership.standing, self.turn.watch.full
+        if not standing.works:
+            return standing.left
+        return full[1] if full is not None else None

@@ -41,7 +41,7 @@ class TotemOptions(Struct, frozen=True, forbid_unknown_fields=True):
         requests = self.rtr_max or max(1, min(max(RTR_MAX, visit), (frame_bytes - 200) // REQUEST_BYTES))
         low, high = BUFFER_FRAMES
         buffer = max(2 * window, min(high, max(low, PENDING_BYTES_MAX // frame_bytes)))
-        return Limits(visit, window, requests, self.fair, buffer)
+        return Limits(visit, window, requests, self.fair, buffer, frame_bytes)
 
     @property
     def lag(self) -> int:

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from ordercast.contract import Packet
 from ordercast.errors import WireError
 from ordercast.limits import MEMBERS_MAX
-from ordercast.types import U16, U32, U63, Frame, ViewId
+from ordercast.types import U16, U32, U63, Frame, MemberId, ViewId
 
 REQUESTS_MAX = 1_024  # what a token may carry at all; the option `rtr_max` is what a member writes
 SEQ_MAX = 2**63 - 2**32  # a ring that counted this far would be older than its hardware
@@ -84,6 +84,11 @@ class RingEntry(Struct, frozen=True, array_like=True, gc=False):
     safe_upto: Seq
     received: bool  # it finished an exchange of that ring's frames
     obligation: Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
+
+    def possible(self, writer: MemberId, members: tuple[MemberId, ...]) -> bool:
+        """Whether a member of that ring can have written it."""
+        mine = writer in members and set(self.obligation).issubset(members)
+        return mine and max(self.high_delivered, self.safe_upto) <= self.aru
 
 
 PACKETS: tuple[type[Packet], ...] = (Token, Data, Recovered, HoldCancel)

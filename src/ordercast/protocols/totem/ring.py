@@ -23,15 +23,16 @@ Differs from the papers:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
+from ordercast.limits import LARGE_FRAMES_MAX
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
 from ordercast.protocols.totem.packets import Data, Recovered, Token
-from ordercast.types import Frame, MemberId, Service, ViewId
+from ordercast.types import Frame, Incarnation, MemberId, Service, ViewId
 
 SAFE = int(Service.SAFE)
 Held = Data | Recovered
@@ -90,6 +91,7 @@ class Ring:
         self.id, self.me, self.members, self.limits = id, me, members, limits
         self.next = members[(members.index(me) + 1) % len(members)]
         self.before = members[members.index(me) - 1]
+        self.lives: dict[MemberId, Incarnation] = {}  # of the members; empty: not known
         self.store: dict[int, Held] = {}  # received, not yet released
         self.my_aru = self.high = first_seq  # received without a hole; highest number seen
         self.delivered = self.released = self.safe_upto = first_seq
@@ -99,6 +101,8 @@ class Ring:
         self.ahead = 0  # frames numbered early on the token in hand
         self.again: set[int] = set()  # sent again at the last visit
         self.room: int | None = None  # free delivery space; None: no limit
+        self.asked: set[int] = set()  # holes I have asked for
+        self.repeated: Counter[MemberId] = Counter()  # those that came then, by who had sent them first
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
         self.hold_safe = hold_safe  # safe frames wait here (else the layer above decides)
         self.stamps, self.source = stamps, source
@@ -112,6 +116,9 @@ class Ring:
         if seq <= self.my_aru or seq in store:
             return False
         store[seq] = data
+        if self.asked and seq in self.asked:
+            self.asked.discard(seq)
+            self.repeated[(data.old if isinstance(data, Recovered) else data).frame.sender] += 1
         if seq > self.high:
             self.high = seq
         if seq == self.my_aru + 1:
@@ -126,9 +133,16 @@ class Ring:
             seq += 1
         self.my_aru = seq - 1
 
-    def fits(self, data: Held) -> bool:
-        """Whether a frame's number can be one of this ring's: not absurdly far ahead of what is known."""
-        return data.seq <= self.released + 4 * self.limits.buffer_frames
+    def fits(self, seq: int, frame: Frame) -> bool:
+        """Whether a frame may be kept: not absurdly far ahead, and far ahead only if it is no larger than mine are."""
+        ahead, limits = seq - self.released, self.limits
+        if ahead <= LARGE_FRAMES_MAX:
+            return ahead <= 4 * limits.buffer_frames
+        return ahead <= 4 * limits.buffer_frames and len(frame.data) <= limits.frame_bytes
+
+    def knows(self, frame: Frame) -> bool:
+        """Whether this life of its sender is on the ring; of frames from other rings their gateways know."""
+        return self.stamps or not self.lives or self.lives.get(frame.sender) == frame.incarnation
 
     # ---------------------------------------------------------------------------------------------------------- visit
 
@@ -267,9 +281,11 @@ class Ring:
         for seq in range(self.my_aru + 1, upto + 1):
             if room <= 0:
                 return
-            if seq not in store and seq not in asked:
-                rest.append(seq)
-                room -= 1
+            if seq not in store:
+                self.asked.add(seq)
+                if seq not in asked:
+                    rest.append(seq)
+                    room -= 1
 
     def _mark(self, token: Token, seq: int) -> tuple[int, MemberId | None]:
         """Step 6: only the one who lowered aru raises it; with nobody named it runs along with seq (D1)."""

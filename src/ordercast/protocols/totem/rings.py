@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from ordercast.contract import Action, Note
+from ordercast.errors import WireError
 from ordercast.membership import Committed, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.flow import Limits
@@ -26,6 +29,7 @@ class Rings:
         self.me, self.limits, self.options = me, limits, options
         self.hold_safe, self.stamps, self.number = hold_safe, stamps, number
         self.room: int | None = None  # delivery space at the application
+        self.repeated: Counter[MemberId] = Counter()  # frames that I had to ask for, by their senders
         self.ring = self._make(ViewId(0, me), (me,))  # installed
         self.attempt: Attempt | None = None  # from its commit to its install
         self.received = False  # received_flg: an exchange of the ring's frames was finished ...
@@ -37,7 +41,7 @@ class Rings:
             id, self.me, members, self.limits, first_seq=options.first_seq, request_lag=options.lag,
             hold_safe=self.hold_safe, stamps=self.stamps, source=self.number,
         )  # fmt: skip
-        ring.room = self.room
+        ring.room, ring.repeated = self.room, self.repeated
         return ring
 
     def knows(self, id: ViewId) -> bool:
@@ -49,7 +53,7 @@ class Rings:
             return self.ring
         return self.attempt.new if state is State.RECOVERY and self.attempt is not None else None
 
-    def give_room(self, frames: int) -> None:
+    def give_room(self, frames: int | None) -> None:
         self.room = self.ring.room = frames
         if self.attempt is not None:
             self.attempt.new.room = frames
@@ -61,15 +65,28 @@ class Rings:
         return _encode(entry)
 
     def begin(self, committed: Committed) -> Note:
-        """All entries are in.  Raises msgspec.MsgspecError for one that is none."""
-        entries = [_entries.decode(state) for state in committed.entries]
+        """All entries are in.  Raises WireError for one that is none, or cannot be true."""
+        entries = self._read(committed)
         new = self._make(committed.ring_id, committed.members)
+        new.lives = dict(zip(committed.members, committed.incarnations, strict=True))
         self.attempt = Attempt(self.ring, new, committed, entries, self.number)
         plan = self.attempt.plan
         if plan.exchange:
             self.received = False  # until this one is finished; the obligations stay
         fields = {"from": len(plan.transitional), "to": len(new.members), "frames": len(plan.rebroadcast)}
         return Note("recovery" if plan.exchange else "recovery again", fields)
+
+    def _read(self, committed: Committed) -> list[RingEntry]:
+        entries = []
+        for member, state in zip(committed.members, committed.entries, strict=True):
+            try:
+                entry = _entries.decode(state)
+            except msgspec.MsgspecError as why:
+                raise WireError("entry", f"of member {member}: {why}") from None
+            if entry.ring == self.ring.id and not entry.possible(member, self.ring.members):
+                raise WireError("entry", f"of member {member}: not of ring {entry.ring}")
+            entries.append(entry)
+        return entries
 
     def visited(self, attempt: Attempt, token: Token, last_aru: int) -> bool:
         """After a visit in recovery: whether the new ring can be installed."""

@@ -8,11 +8,14 @@ Differs from the papers:
   D2  A ring of one does not spin: the token rests until there is something to do.
   D3  Who alone has sent for some rotations keeps the token for some more: its frames leave at once, and the ring does
       not spin between them.  Anybody else with something to send, or with a hole, calls it off, as an idle hold.
+  D4  While the token rests in my hand nobody else can number a frame: a number above it is not believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
 
 from ordercast.contract import (
     ALL,
@@ -27,6 +30,7 @@ from ordercast.contract import (
     Setup,
     Transmit,
     Up,
+    dropped,
 )
 from ordercast.membership import Membership, State
 from ordercast.protocols.totem.attempt import Attempt
@@ -35,8 +39,8 @@ from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.ring import Held, Ring
 from ordercast.protocols.totem.rings import Rings
 from ordercast.protocols.totem.watch import Watch
-from ordercast.sender import Sender, Steps
-from ordercast.types import Cause, MemberId, Nanoseconds, NetId, Peer, Service, ViewId
+from ordercast.sender import Sender
+from ordercast.types import Cause, Frame, MemberId, Nanoseconds, NetId, Peer, Service, ViewId
 
 Carry = Callable[[Nanoseconds, list[Action]], list[Action]]
 Recovering = Callable[[Nanoseconds, Attempt, Token, int], list[Action]]
@@ -47,7 +51,7 @@ class Turning:
 
     carry: does what the membership decided, passes on the rest.
     recovering: called after a visit on a new ring with the token passed on and the mark before: is the exchange over?
-    go: says goodbye, when all of mine has arrived or T has passed.
+    go: says goodbye, when all of mine has arrived or waiting is over.
     """
 
     def __init__(
@@ -59,13 +63,13 @@ class Turning:
         *,
         carry: Carry,
         recovering: Recovering,
-        go: Steps,
+        go: Callable[[Nanoseconds, Nanoseconds], list[Action]],
     ) -> None:
         self.me, self.net, self.timeout_ns = setup.identity.me, net, setup.timeout_ns
         self.rings, self.membership, self.options = rings, membership, rings.options
         self.standing = membership.standing
         self._carry, self._recovering = carry, recovering
-        self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.settled, wake=self.wake, go=go)
+        self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.unsettled, wake=self.wake, go=go)
         self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
         self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
         self.calm()
@@ -74,13 +78,15 @@ class Turning:
         """Nothing of a token in hand; the counters of a fresh ring."""
         self.hand = Hand()
         self.watch = Watch(self.me, self.timeout_ns)
-        self.own_last = self.options.first_seq  # number of my last frame on this ring
         self.told_safe = self.options.first_seq
 
-    def settled(self) -> bool:
-        """Whether every member of the view holds what I sent on this ring."""
+    def unsettled(self) -> Iterator[Frame]:
+        """What I sent on this ring and did not deliver, or of which I do not know that every member holds it."""
         ring = self.rings.ring
-        return self.standing.state is State.OPERATIONAL and min(ring.delivered, ring.safe_upto) >= self.own_last
+        for seq in range(min(ring.delivered, ring.safe_upto) + 1, ring.high + 1):
+            held = ring.store.get(seq)
+            if type(held) is Data and held.frame.sender == self.me:
+                yield held.frame
 
     # ---------------------------------------------------------------------------------------------------------- packets
 
@@ -94,23 +100,28 @@ class Turning:
             ring = attempt.new
         elif self.standing.frozen:  # layer D2
             return
-        if not ring.fits(data):
-            out.append(Note("drop", {"why": "number", "seq": data.seq}))
+        seq, frame, held = data.seq, data.frame, self.hand.held
+        if not ring.fits(seq, frame) or (held is not None and seq > held.seq + ring.ahead):  # D4
+            out.append(dropped("number", seq=seq))
+        elif not ring.knows(frame):
+            out.append(dropped("origin", member=frame.sender))
         elif ring.receive(data):
-            out.append(Receive(data.frame))
-            self._alive(now, ring, data.seq, data.frame.sender, out)
+            out.append(Receive(frame))
+            self._alive(now, ring, seq, frame.sender, out)
         else:
             out.append(Note("duplicate"))
 
     def recovered(self, now: Nanoseconds, source: Peer, packet: Recovered, out: list[Action]) -> None:
         """A frame of an old ring on the new one: it counts here, and the old ring keeps it if that is mine."""
-        attempt = self.rings.attempt
+        attempt, held, seq = self.rings.attempt, self.hand.held, packet.seq
         if attempt is None or packet.ring != attempt.new.id:
             out += self._foreign(now, source, packet.ring)
-        elif attempt.new.fits(packet) and attempt.new.receive(packet):
+        elif not attempt.new.fits(seq, packet.old.frame) or (held is not None and seq > held.seq):
+            out.append(dropped("number", seq=seq))
+        elif attempt.new.receive(packet):
             if attempt.exchange.received(packet.old):
                 out.append(Receive(packet.old.frame))
-            self._alive(now, attempt.new, packet.seq, source.id, out)
+            self._alive(now, attempt.new, seq, source.id, out)
 
     def _foreign(self, now: Nanoseconds, source: Peer, ring: ViewId) -> list[Action]:
         if self.rings.knows(ring):
@@ -132,9 +143,13 @@ class Turning:
         ring = self.current()
         if ring is None or token.ring != ring.id:
             return self._foreign(now, source, token.ring)
+        out: list[Action] = []
+        if token.room_id is not None and token.room_id not in ring.members:  # nobody would ever take it off
+            token = replace(token, room=None, room_id=None)
+            out.append(Note("drop", {"why": "room of nobody"}))
         if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
-            return []
-        return self.take(now) if self.hand.eager else []
+            return out
+        return out + self.take(now) if self.hand.eager else out
 
     def current(self) -> Ring | None:
         """The ring whose tokens I handle now."""
@@ -208,6 +223,8 @@ class Turning:
         if len(visit.token.rtr) > len(token.rtr):
             out.append(Note("request", {"frames": len(visit.token.rtr)}))
         out.append(Note("rotation", {"ns": self.watch.rotation(now)}))
+        if visit.token.room == 0 or self.watch.full is not None:
+            self.watch.reads(now, visit.token)
         if attempt is not None:
             return out + self._recovering(now, attempt, visit.token, last_aru)
         out += self.deliver()
@@ -222,7 +239,6 @@ class Turning:
         if mine:
             out += self.sender.originated(mine)
             out += map(Receive, mine)
-            self.own_last = new[-1].seq
             self.hand.heard(self.me)
         if len(ring.members) > 1:
             out += [Transmit(self.net, ALL, held) for held in new]

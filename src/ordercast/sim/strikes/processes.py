@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ordercast.sim.fault_plan import FaultPlan
 
 RETRY_MS = 10.0  # until a process that could not start is started again
+LOOK_MS = 10.0  # from one look whether a process that leaves is gone to the next
 
 
 class ProcessStrikes:
@@ -117,9 +118,25 @@ class ProcessStrikes:
         self.plan.after(length, over)
 
     def _leave(self, running: Running, fault: f.Leaving) -> None:
-        host = running.host
+        """It takes its time; who has not left at the heal point is stopped on the way."""
+        host, lives, since = running.host, self.lives, self.plan.schedule.time
+        incarnation = host.incarnation
+
+        def leaves() -> bool:
+            return host.up and host.incarnation == incarnation
+
+        def look() -> None:
+            if running.ended:
+                return
+            if leaves():
+                self.plan.after(round(LOOK_MS * MS), look)
+                return
+            if fault.away_ms is not None:
+                self._back(host, max(0.0, fault.away_ms - (self.plan.schedule.time - since) / MS), True)
+            self.plan.finish(running)
+
         if host.up and not host.left:
-            self.lives.driver.give(host, ("leave",))
-        if fault.away_ms is not None:
-            self._back(host, fault.away_ms, True)
-        self.plan.finish(running)
+            within = fault.within_ms
+            lives.driver.give(host, ("leave", None if within is None else host.clock.now(since) + round(within * MS)))
+        running.undo.append(lambda: lives.crash(host, "still leaving") if leaves() else None)
+        look()

@@ -11,13 +11,13 @@ from ordercast.trace.columns import Columns, from_rows
 from ordercast.trace.schema import Header
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
-from ordercast.verify.columns import groups, identity, liveness, order, synchrony, views
+from ordercast.verify.columns import groups, identity, leaving, liveness, order, synchrony, views
 from ordercast.verify.columns.model import Run
-from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, verdict, without_end
+from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, unless_lost, verdicts, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
-    for module in (identity, views, synchrony, order, groups, liveness)
+    for module in (identity, views, synchrony, order, groups, liveness, leaving)
     for name, check in vars(module).items()
     if name[0] in "sl" and name[1:].isdigit()
 }
@@ -65,8 +65,8 @@ def check(columns: Columns, header: Header, promises: Sequence[str] | None = Non
         why = missing(promise, header) or run.gap
         if not why and not run.lives:
             why = "no member wrote a row"
-        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run), note))
-    return out
+        out.append((promise, cannot_judge(why) if why else unless_lost(CHECKS[promise.id](run), run.lost)))
+    return verdicts(out, note)
 
 
 def check_many(

@@ -101,7 +101,10 @@ def s22(run: Run) -> Finding:
                 k = start + int(np.flatnonzero(codes[start:end] == code)[0])
                 what = f"member {who} delivered {run.named(int(run.units.events[k]))} without being in its groups"
                 return broken(what, run.rows(*(row for row, _ in views), rows[k]))
-    return disagreement(lifecycle(run)) or holds(len(rows))
+    judged = len(run.of(Kind.GROUP_VIEW)) + int((run.columns["groups"][run.delivers] >= 0).sum())
+    if run.header.options.get("gateways"):
+        judged = len(run.of(Kind.GROUP_VIEW)) + len(run.delivers)
+    return disagreement(lifecycle(run)) or holds(judged)
 
 
 def s23(run: Run) -> Finding:
@@ -129,4 +132,4 @@ def s23(run: Run) -> Finding:
     for unit in units.events.tolist():
         if stamps.get(unit, (None, 0))[0] is None:
             return cannot_judge(f"no delivery of {run.named(unit)} says its timestamp")
-    return holds(len(rows))
+    return holds(run.delivered)

@@ -7,7 +7,7 @@ import numpy as np
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.columns.groups import has_groups
 from ordercast.verify.columns.model import Array, Run, first_places
-from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
+from ordercast.verify.verdict import Finding, broken, holds
 
 
 def s1(run: Run) -> Finding:
@@ -15,15 +15,16 @@ def s1(run: Run) -> Finding:
     if found:
         return found
     c, rows, judged = run.columns, run.delivers, run.delivered
-    silent = [member for member in run.header.members if member not in run.life_member]
-    known = ~np.isin(c["sender"][rows], silent) if silent else np.ones(len(rows), bool)
-    rows = rows[known] if silent else rows
     origin = _origins(run, rows)
     lost = np.flatnonzero(origin < 0)
+    if run.lost and len(lost):
+        who = zip(*(c[name][rows[lost]].tolist() for name in ("sender", "sender_incarnation")), strict=True)
+        lost = lost[[not run.lost.life(*life) for life in who]]
     if len(lost):
         row = int(rows[lost[0]])
         what = f"member {run.member_of(row)} delivered what nobody originated so"
         return broken(what, [*_near(run, row), *run.rows(row)], judged)
+    rows, origin = (rows[origin >= 0], origin[origin >= 0]) if run.lost else (rows, origin)
     if not run.header.live:
         early = np.flatnonzero(c["time_ns"][origin] > c["time_ns"][rows])
         if len(early):
@@ -31,8 +32,6 @@ def s1(run: Run) -> Finding:
             return broken(f"member {run.member_of(b)} delivered before it was originated", run.rows(a, b), judged)
     for row in _altered(run, rows)[:1]:
         return broken(f"member {run.member_of(row)} delivered an altered message", run.rows(row), judged)
-    if not known.all():
-        return cannot_judge(f"the trace of member {silent[0]}, which sent messages, is not there")
     return holds(judged)
 
 
@@ -177,10 +176,13 @@ def s3(run: Run) -> Finding:
             for k in np.flatnonzero(place[own] != np.arange(len(own)))[:1].tolist():
                 twice = units.originate_row[cuts[one] + np.array([place[own[k]], k])].tolist()
                 return broken(f"{run.named(int(own[k]))} was originated twice", run.rows(*twice))
-    time = c["time_ns"]
+    time, again = c["time_ns"], 0
     for one in range(1, run.lives):
         before, after = run.life_start[one - 1], run.life_start[one]
-        if run.life_member[one - 1] == run.life_member[one] and time[before] > time[after]:
+        if run.life_member[one - 1] != run.life_member[one]:
+            continue
+        again += 1
+        if time[before] > time[after]:
             what = f"member {run.life_member[one]} came back with a smaller incarnation"
             return broken(what, run.rows(after, before))
-    return holds(len(submits))
+    return holds(len(submits) + again)

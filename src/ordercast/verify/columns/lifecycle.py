@@ -32,6 +32,7 @@ def lifecycle(run: Run) -> plain.Run:
             if (detail.get(row) or {}).get("name") in _NOTES:
                 keep[row] = True
         out = plain.Run(Trace(run.header, run.columns.rows(np.flatnonzero(keep))))
+        out.lost = run.lost
         out.end_ns = int(run.columns["time_ns"].max())
         run.__dict__["_lifecycle"] = out
     found: plain.Run = run.__dict__["_lifecycle"]

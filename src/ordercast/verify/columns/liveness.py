@@ -42,13 +42,17 @@ def l3(run: Run) -> Finding:
     due = np.flatnonzero(run.origin_view == run.view_code.get(view, -2))
     due = due[np.isin(np.searchsorted(run.life_start, units.origin[due], "right") - 1, stay)]
     deadline = np.maximum(time[units.origin[due]], start) + (bound or 0)
-    due, deadline = due[deadline <= stable.until_ns], deadline[deadline <= stable.until_ns]
     ended = set(np.searchsorted(run.life_start, run.of(Kind.END), "right") - 1)
-    judged = 0
+    judged, pending = 0, ""
     for life in stay:
-        mine = _meant_for(run, life, due)
-        judged += int(mine.sum()) if bound is not None or life in ended else 0
-        late = _late(run, life, due, deadline, bound, life in ended) & mine
+        mine = _meant_for(run, run.life_member[life], due)
+        late = _late(run, life, due, deadline, bound) & mine
+        judged += int(_sizes(run, due[mine & ~late]).sum())
+        open_ = late & (deadline > stable.until_ns) if bound is not None or life in ended else late
+        if open_.any() and not pending:
+            unit = int(due[np.flatnonzero(open_)[0]])
+            pending = f"member {run.life_member[life]} had still time to deliver {run.named(unit)}"
+        late &= ~open_
         if late.any():
             unit = int(due[np.flatnonzero(late)[0]])
             what = f"member {run.life_member[life]} did not deliver {run.named(unit)} in time"
@@ -59,24 +63,24 @@ def l3(run: Run) -> Finding:
         if stuck >= 0:
             what = f"member {run.life_member[life]} accepted messages and originated nothing for the whole bound"
             return broken(what, run.rows(stuck, run.life_end[life] - 1), judged)
-    return holds(judged)
+    return cannot_judge(f"when the run ended, {pending}") if pending else holds(judged)
 
 
-def _meant_for(run: Run, life: int, units: Array) -> Array:
+def _meant_for(run: Run, member: int, units: Array) -> Array:
     if not has_groups(run):
         return np.ones(len(units), bool)
     grouped = run.columns["groups"][run.units.origin[units]] >= 0
-    member = run.life_member[life]
     return np.array(
         [not g or member in addressed(run).members(int(u)) for u, g in zip(units, grouped, strict=True)], bool
     )
 
 
-def _late(run: Run, life: int, due: Array, deadline: Array, bound: int | None, ended: bool) -> Array:
+def _late(run: Run, life: int, due: Array, deadline: Array, bound: int | None) -> Array:
+    """What a life did not deliver by then; without a bound: not at all."""
     place = run.positions(life)[due]
     missing = place < 0
     if bound is None:
-        return missing if ended else np.zeros(len(due), bool)
+        return missing
     rows = run.units.event_row
     at = np.minimum(run.event_cuts[life] + place, max(len(rows) - 1, 0))
     when = run.columns["time_ns"][rows[at]] if len(rows) else np.zeros(len(due), np.int64)
@@ -113,12 +117,18 @@ def _originated_below(run: Run, owner: int, numbers: Array) -> Array:
     known = np.flatnonzero((units.owner == owner) & (units.origin >= 0))
     if not len(known):
         return np.zeros(len(numbers), np.int64)
-    first = units.counter[known]
-    size = run.columns["count"][units.origin[known]].astype(np.int64) if units.exact else np.ones(len(known), np.int64)
+    first, size = units.counter[known], _sizes(run, known)
     total = np.concatenate(([0], np.cumsum(size)))
     k = np.searchsorted(first, numbers)  # frames that begin below
     inside = np.where(k > 0, np.minimum(size[k - 1], numbers - first[k - 1]), 0)
     return total[np.maximum(k - 1, 0)] + inside
+
+
+def _sizes(run: Run, units: Array) -> Array:
+    """How many messages each of these originated units is."""
+    if not run.units.exact:
+        return np.ones(len(units), np.int64)
+    return run.columns["count"][run.units.origin[units]].astype(np.int64)
 
 
 def l4(run: Run) -> Finding:
@@ -135,20 +145,22 @@ def l4(run: Run) -> Finding:
         if stay.view < 0:
             continue
         mine, rows = units.of_originate[cuts[life] : cuts[life + 1]], units.originate_row[cuts[life] : cuts[life + 1]]
-        keep = (time[rows] <= time[run.life_end[life] - 1] - bound) & (run.origin_view[mine] == stay.code)
+        here = run.origin_view[mine] == stay.code
+        judged += int(_sizes(run, mine[~here]).sum())  # of views it left
+        keep = (time[rows] <= time[run.life_end[life] - 1] - bound) & here
         mine, rows = mine[keep], rows[keep]
         if not len(mine):
             continue
         for member in sorted(run.view_at[stay.view].members):
+            if run.lost.some(member):
+                continue
             got = np.zeros(len(units.owner), bool)
             for other in run.by_view[stay.code]:
                 if run.life_member[other.life] == member:
                     got[units.events[other.first : other.last]] = True
-            judged += len(mine)
-            for k in np.flatnonzero(~got[mine]).tolist():
-                grouped = run.columns["groups"][rows[k]] >= 0
-                if grouped and member not in addressed(run).members(int(mine[k])):
-                    continue
+            meant = _meant_for(run, member, mine)
+            judged += int(_sizes(run, mine[meant]).sum())
+            for k in np.flatnonzero(meant & ~got[mine])[:1].tolist():
                 what = f"member {run.life_member[life]} stayed in its view although member {member} did not deliver "
                 found = run.rows(stay.view, rows[k], run.life_end[life] - 1)
                 return broken(f"{what}{run.named(int(mine[k]))}", found, judged)

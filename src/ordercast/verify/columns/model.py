@@ -16,6 +16,7 @@ from ordercast.trace.columns import Columns, Sparse, sorted_columns
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import ViewKind
 from ordercast.verify.columns.units import Units, frames, messages
+from ordercast.verify.lost import Lost, lost
 
 Array = np.ndarray[Any, Any]
 ViewKey = tuple[int, int]
@@ -127,6 +128,22 @@ class Run:
         known = set(zip(who, which, strict=True))  # of any incarnation: -1
         lives = zip(self.life_member, self.life_incarnation, strict=True)
         return [(member, incarnation) in known or (member, -1) in known for member, incarnation in lives]
+
+    @cached_property
+    def lost(self) -> Lost:
+        """Lives whose rows are not there."""
+        lives = list(zip(self.life_member, self.life_incarnation, strict=True))
+        starts = np.flatnonzero(self.kind[: self.world_end] == int(Kind.START))
+        crashed = self.columns["sender"][: self.world_end][self.kind[: self.world_end] == _CRASH].tolist()
+        whom = (self.columns[name][starts].tolist() for name in ("sender", "sender_incarnation"))
+        started = [(who, life) for who, life in zip(*whom, strict=True) if life >= 0]
+        viewed = {member for view in self.views for member in view.members}
+        assert self.units  # whoever was heard and has no life is a stranger now
+        heard: set[tuple[int, int]] = set()
+        if self.strangers:
+            rows = self.delivers[self.owners(self.delivers) >= self.lives]
+            heard = set(zip(*(self.columns[n][rows].tolist() for n in ("sender", "sender_incarnation")), strict=True))
+        return lost(self.header, lives, started, crashed, viewed, heard)
 
     # -------------------------------------------------------------------------------------------------------- senders
 

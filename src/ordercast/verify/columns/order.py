@@ -25,7 +25,7 @@ _ROUNDS = 24  # of raising levels, before the graph is built
 def s15(run: Run) -> Finding:
     """Each unit must find its predecessors delivered: the last before it of its owner in that view, per group."""
     if _surely_fifo(run):
-        return holds(len(run.units.events))
+        return holds(run.delivered)
     later, earlier = _predecessors(run)
     single = not has_groups(run)
     before = np.full(len(run.units.owner), -1, np.int64)
@@ -43,8 +43,8 @@ def s15(run: Run) -> Finding:
             bad = [(int(later[k]), int(earlier[k])) for k in np.flatnonzero(missing)]
         for unit, lost in bad:
             if not _excused(run, life, lost):
-                return _lost(run, life, unit, lost, len(run.units.events))
-    return holds(len(run.units.events))
+                return _lost(run, life, unit, lost, run.delivered)
+    return holds(run.delivered)
 
 
 def _surely_fifo(run: Run) -> bool:
@@ -115,7 +115,7 @@ def s16(run: Run) -> Finding:
         found = _causes(run, code, stays, origin_stay, delivered_then)
         if found:
             return found
-    return holds(len(units.events))
+    return holds(run.delivered)
 
 
 def _surely_causal(run: Run, stays: list[Stay], mine: Array, delivered_then: Array) -> bool:
@@ -154,7 +154,7 @@ def _causes(run: Run, code: int, stays: list[Stay], origin_stay: Array, delivere
                     sender = int(np.searchsorted(run.life_start, units.origin[unit], "right")) - 1
                     seen = units.event_row[run.event_cuts[sender] + run.positions(sender)[lost]]
                     rows = run.rows(seen, units.origin[unit], units.event_row[stay.first + k])
-                    return broken(what, rows, len(units.events))
+                    return broken(what, rows, run.delivered)
     return None
 
 
@@ -197,11 +197,13 @@ def s19(run: Run) -> Finding:
 
 
 def s21(run: Run) -> Finding:
+    if not (run.columns["groups"][run.delivers] >= 0).any():
+        return holds(0)  # what S17, S18 and S19 say already
     found = _orders_in_views(run, None)
     if found is None and "S18" in run.header.promises:
         found = _order_over_all(run, None)
     found = found or _no_holes(run, None)
-    return found or holds(len(run.units.events))
+    return found or holds(run.delivered)
 
 
 def _per_group(run: Run, check: object) -> Finding:
@@ -210,7 +212,7 @@ def _per_group(run: Run, check: object) -> Finding:
         found = check(run, keep)  # type: ignore[operator]
         if found is not None:
             return found  # type: ignore[no-any-return]
-    return holds(len(run.units.events))
+    return holds(run.delivered)
 
 
 def _kept(run: Run) -> Iterable[Array | None]:
@@ -384,4 +386,4 @@ def _hole(run: Run, theirs: Log, mine: Log) -> Finding | None:
     what = f"member {run.life_member[mine.life]} delivered {run.named(int(theirs.units[k]))} but not "
     what += f"{run.named(int(theirs.units[j]))} before it, as member {run.life_member[theirs.life]} did"
     rows = run.rows(theirs.row(run, j), theirs.row(run, k), mine.row(run, int(here[k])))
-    return broken(what, rows, len(run.units.events))
+    return broken(what, rows, run.delivered)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ordercast.trace.schema import Kind, Level
-from ordercast.types import Service
+from ordercast.trace.schema import NULL_U32, Kind, Level
+from ordercast.types import Service, ViewKind
 from ordercast.verify.columns.groups import addressed, for_itself, has_groups
 from ordercast.verify.columns.model import Array, Run, Stay
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
+_DELIVER, _REGULAR, _TRANSITIONAL = int(Kind.DELIVER), int(ViewKind.REGULAR), int(ViewKind.TRANSITIONAL)
+
 
 def s9(run: Run) -> Finding:
+    astray = _astray(run)
+    if astray >= 0:
+        at = max((view.row for view in run.views if view.row < astray), default=-1)
+        what = f"member {run.member_of(astray)} delivered for another view than it was in"
+        return broken(what, run.rows(at, astray))
     events, rows, view = run.units.events, run.units.event_row, run.event_view
     if len(run.views_used) < 2:
-        return holds(len(events))
+        return holds(run.delivered)
     first = np.empty(len(run.units.owner), np.int64)
     first[events[::-1]] = np.arange(len(events) - 1, -1, -1)
     other = first[events]
@@ -22,8 +29,24 @@ def s9(run: Run) -> Finding:
     if len(differs):
         k = int(differs[0])
         what = f"{run.named(int(events[k]))} was delivered in two views"
-        return broken(what, run.rows(rows[other[k]], rows[k]), len(events))
-    return holds(len(events))
+        return broken(what, run.rows(rows[other[k]], rows[k]), run.delivered)
+    return holds(run.delivered)
+
+
+def _astray(run: Run) -> int:
+    """The first deliver row that names another view than the last one its life installed, or -1."""
+    c = run.columns
+    bounds = {0: (-1, -1, 0), **dict.fromkeys(run.life_start.tolist(), (-1, -1, 0))}
+    bounds |= {view.row: (*view.key, _REGULAR if view.regular else _TRANSITIONAL) for view in run.views}
+    starts = np.array(sorted(bounds), np.int64)
+    seq, rep, kind = np.array([bounds[row] for row in starts.tolist()], np.int64).T
+    lengths = np.diff(np.append(starts, len(c)))
+    wrong = c["view_seq"] != np.repeat(seq, lengths)
+    wrong |= c["view_rep"] != np.repeat(rep.astype(np.uint32), lengths)
+    wrong |= (c["view_kind"] != np.repeat(kind.astype(np.uint8), lengths)) & (c["view_kind"] != 0)
+    wrong &= (run.kind == _DELIVER) & (c["view_seq"] >= 0) & (c["view_rep"] != NULL_U32)
+    found = np.flatnonzero(wrong)
+    return int(found[0]) if len(found) else -1
 
 
 def s10(run: Run) -> Finding:
@@ -47,60 +70,78 @@ def s10(run: Run) -> Finding:
     if len(differs):
         k = int(differs[0])
         what = f"{run.named(int(events[k]))} was delivered in another view than it was originated in"
-        return broken(what, run.rows(run.units.origin[events[k]], event_rows[k]), len(events))
-    return holds(len(events))
+        return broken(what, run.rows(run.units.origin[events[k]], event_rows[k]), run.delivered)
+    return holds(int(c["count"][rows].sum()) + run.delivered)
 
 
 def s11(run: Run) -> Finding:
-    first: dict[tuple[int, object], Stay] = {}
-    judged = 0
+    ways: dict[tuple[int, object], list[Stay]] = {}
     for stay in run.stays:
-        if stay.view < 0 or stay.next < 0:
-            continue
-        judged += 1
-        other = first.setdefault((stay.code, run.view_at[stay.next].key), stay)
-        event = _differ(run, (other.life, stay.life), other.first, other.last, stay.first, stay.last)
-        if event >= 0:
-            what = f"member {run.life_member[other.life]} and member {run.life_member[stay.life]}, going the same way, "
-            what += f"differ in {run.named(int(run.units.events[event]))}"
-            return broken(what, run.rows(run.units.event_row[event], other.next, stay.next))
+        if stay.view >= 0 and stay.next >= 0:
+            ways.setdefault((stay.code, run.view_at[stay.next].key), []).append(stay)
+    judged = sum(map(len, ways.values()))
+    for stays in ways.values():
+        found = _differ(run, [(stay.life, stay.first, stay.last) for stay in stays])
+        if found:
+            event, who = found
+            what = f"member {run.life_member[stays[who].life]} went the same way as others without "
+            what += run.named(int(run.units.events[event]))
+            return broken(what, run.rows(run.units.event_row[event], stays[who].next), judged)
     return holds(judged)
 
 
 def s13(run: Run) -> Finding:
-    before: dict[tuple[object, ...], Stay] = {}
-    during: dict[tuple[object, ...], Stay] = {}
-    judged = 0
+    same: dict[tuple[object, ...], list[Stay]] = {}
     for stay in run.stays:
-        if stay.view < 0 or stay.transitional < 0:
-            continue
-        judged += 1
-        view = run.view_at[stay.transitional]
-        key = (stay.code, view.key, view.members)
-        other = before.setdefault(key, stay)
-        event = _differ(run, (other.life, stay.life), other.first, other.middle, stay.first, stay.middle)
-        if event < 0 and stay.next >= 0:
-            other = during.setdefault(key, stay)
-            event = _differ(run, (other.life, stay.life), other.middle, other.last, stay.middle, stay.last)
-        if event >= 0:
-            what = f"member {run.life_member[other.life]} and member {run.life_member[stay.life]} differ in "
-            what += f"{run.named(int(run.units.events[event]))} around the same transitional view"
-            return broken(what, run.rows(run.units.event_row[event], stay.transitional))
+        if stay.view >= 0 and stay.transitional >= 0:
+            view = run.view_at[stay.transitional]
+            same.setdefault((stay.code, view.key, view.members), []).append(stay)
+    judged = sum(map(len, same.values()))
+    for stays in same.values():
+        going = [stay for stay in stays if stay.next >= 0]
+        before = [(stay.life, stay.first, stay.middle) for stay in stays]
+        during = [(stay.life, stay.middle, stay.last) for stay in going]
+        for of, parts in ((stays, before), (going, during)):
+            found = _differ(run, parts)
+            if found:
+                event, who = found
+                what = f"member {run.life_member[of[who].life]} lacks {run.named(int(run.units.events[event]))}, which "
+                what += "another delivered around the same transitional view"
+                return broken(what, run.rows(run.units.event_row[event], of[who].transitional), judged)
     return holds(judged)
 
 
-def _differ(run: Run, lives: tuple[int, int], a: int, b: int, c: int, d: int) -> int:
-    """The first event of one slice whose unit the other, for whom it was too, has not, either way; -1: none."""
+def _differ(run: Run, parts: list[tuple[int, int, int]]) -> tuple[int, int] | None:
+    """Of slices (life, first, last) of events: an event whose unit another life, for which it was too, has not; which.
+
+    Without groups each is compared with the first; with groups a unit delivered by some is looked for in all others.
+    """
     events = run.units.events
-    one, two = events[a:b], events[c:d]
-    if np.array_equal(one, two):
-        return -1
-    for start, mine, theirs, life in ((a, one, two, lives[1]), (c, two, one, lives[0])):
-        lacking = start + np.flatnonzero(~np.isin(mine, theirs))
+    logs = [events[first:last] for _, first, last in parts]
+    if all(np.array_equal(log, logs[0]) for log in logs[1:]):
+        return None
+    if has_groups(run):
+        return _somebody_lacks(run, parts)
+    for k in range(1, len(logs)):
+        for one, two in ((0, k), (k, 0)):
+            lacking = np.flatnonzero(~np.isin(logs[one], logs[two]))
+            if len(lacking):
+                return parts[one][1] + int(lacking[0]), two
+    return None
+
+
+def _somebody_lacks(run: Run, parts: list[tuple[int, int, int]]) -> tuple[int, int] | None:
+    events = run.units.events
+    told = np.concatenate([np.arange(first, last) for _, first, last in parts])
+    units = np.unique(events[told])
+    mine = [np.isin(units, events[first:last]) for _, first, last in parts]
+    disputed = told[np.isin(events[told], units[~np.logical_and.reduce(mine)])]  # few
+    for who, (life, _, _) in enumerate(parts):
+        lacking = disputed[np.isin(events[disputed], units[~mine[who]])]
         lacking = lacking[_meant(run, lacking, life)]
         if len(lacking):
-            return int(lacking[0])
-    return -1
+            return int(lacking[0]), who
+    return None
 
 
 def _meant(run: Run, events: Array, life: int) -> Array:
@@ -157,8 +198,10 @@ def s20(run: Run) -> Finding:
             safe = np.flatnonzero(service[first:middle] == Service.SAFE) + first
             if not len(safe):
                 continue
-            judged += len(safe)
+            judged += int(run.columns["count"][run.units.event_row[safe]].sum()) if run.units.exact else len(safe)
             for member in sorted(members):
+                if run.lost.some(member):
+                    continue
                 if member not in run.life_member:
                     absent.add(member)
                     continue

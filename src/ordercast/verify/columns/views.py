@@ -7,7 +7,7 @@ from typing import Any
 
 from ordercast.trace.schema import Kind
 from ordercast.verify.columns.model import Run, Stay, ViewKey, ViewRow
-from ordercast.verify.verdict import Finding, broken, holds
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
 def s4(run: Run) -> Finding:
@@ -39,15 +39,14 @@ def _components(run: Run, view: ViewRow) -> frozenset[Any] | None:
 
 
 def s6(run: Run) -> Finding:
-    judged = 0
-    for one, two in pairwise([view for view in run.views if view.regular]):
+    regular = [view for view in run.views if view.regular]
+    for one, two in pairwise(regular):
         if run.life_member[one.life] != run.life_member[two.life]:
             continue
-        judged += 1
         if one.key >= two.key:
             what = f"member {run.life_member[two.life]} installed {_id(two.key)} after {_id(one.key)}"
             return broken(what, run.rows(one.row, two.row))
-    return holds(judged)
+    return holds(len(regular))
 
 
 def s7(run: Run) -> Finding:
@@ -78,10 +77,12 @@ def s8(run: Run) -> Finding:
             return broken(what, run.rows(stay.view, run.units.event_row[stay.first]))
     for (_, one), (_, two) in pairwise(sorted(primaries.items())):
         if not one.members & two.members:
+            if run.lost:
+                return cannot_judge(f"{run.lost.words()}, and with it perhaps a primary view")
             return broken(
                 f"primary views {_id(one.key)} and {_id(two.key)} share no member", run.rows(one.row, two.row)
             )
-    return holds(len(primaries))
+    return holds(sum(stay.view >= 0 for stay in run.stays))
 
 
 def s12(run: Run) -> Finding:
@@ -140,10 +141,12 @@ def _come_along(
     for member, nexts in sorted(ways.items()):
         if then in nexts and member not in come:
             return f"leaves member {member}, which went the same way, out of the transitional set"
+        if run.lost.some(member):
+            continue
         if member in come and then not in nexts and (member, then) in came:  # who was cut off goes elsewhere
             return f"has member {member}, which came from another view, in the transitional set"
     for member in sorted(come & set(run.life_member)):
-        if member not in ways:
+        if member not in ways and not run.lost.some(member):
             return f"has member {member}, which never was in that view, in the transitional set"
     return ""
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
-from ordercast.verify.plain import groups, identity, liveness, order, settling, synchrony, views
+from ordercast.verify.plain import groups, identity, leaving, liveness, order, settling, synchrony, views
 from ordercast.verify.plain.model import Run
-from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, verdict, without_end
+from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, unless_lost, verdicts, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
-    for module in (identity, views, synchrony, order, groups, settling, liveness)
+    for module in (identity, views, synchrony, order, groups, settling, liveness, leaving)
     for name, check in vars(module).items()
     if name[0] in "sl" and name[1:].isdigit()
 }
@@ -28,5 +28,5 @@ def check(trace: Trace, promises: Sequence[str] | None = None) -> list[Verdict]:
         why = missing(promise, trace.header) or run.gap
         if not why and not run.lives:
             why = "no member wrote a row"
-        out.append(verdict(promise, cannot_judge(why) if why else CHECKS[promise.id](run), note))
-    return out
+        out.append((promise, cannot_judge(why) if why else unless_lost(CHECKS[promise.id](run), run.lost)))
+    return verdicts(out, note)

@@ -16,10 +16,10 @@ def s22(run: Run) -> Finding:
     for life in run.lives:
         group: dict[str, Row] = {}
         for row in life.of(Kind.GROUP_VIEW, Kind.DELIVER):
+            judged += bool(row.kind == Kind.GROUP_VIEW or row.groups or gateways)
             if row.kind == Kind.GROUP_VIEW:
                 group |= dict.fromkeys(row.groups or (), row)
                 continue
-            judged += 1
             if life.member in gateways:
                 return broken(f"member {life.member} only passes messages on, but delivered", [row], judged)
             if row.groups and not any(life.member in (group[g].members or ()) for g in row.groups if g in group):

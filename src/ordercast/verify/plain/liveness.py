@@ -8,7 +8,7 @@ from itertools import pairwise
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.bounds import Stability, delivery_ns, drain_ns, rotation_ns, token_ns
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named, view_key
-from ordercast.verify.plain.settling import DISTURBED, bound_of, common_view, regular_views, stable_of, view_at
+from ordercast.verify.plain.settling import DISTURBED, bound_of, common_view, regular_views, stable_of, untold, view_at
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
@@ -19,7 +19,7 @@ def l3(run: Run) -> Finding:
     lives, view, why = common_view(run, stable, stable.until_ns)
     if why:
         return cannot_judge(f"{why} (see L1)")
-    bound, judged = delivery_ns(run.header, stable), 0
+    bound, judged, pending = delivery_ns(run.header, stable), 0, ""
     installed = [row.time_ns for life in lives.values() for row in regular_views(life) if view_key(row) == view]
     start = max([stable.since_ns, *installed])
     due: dict[MessageId, tuple[Row, int]] = {}
@@ -34,20 +34,21 @@ def l3(run: Run) -> Finding:
             delivered.setdefault(delivery.message, delivery.row)
         closed = bound is not None or any(life.of(Kind.END))  # without a unit of time: by the end
         for message, (row, deadline) in due.items():
-            if not closed or deadline > stable.until_ns:
-                continue
             if row.groups and life.member not in run.addressed.get(message, ()):
                 continue
-            judged += 1
             got = delivered.get(message)
-            if got is None or (bound is not None and got.time_ns > deadline):
+            if got is not None and (bound is None or got.time_ns <= deadline):
+                judged += 1
+            elif not closed or deadline > stable.until_ns:
+                pending = pending or f"member {life.member} had still time to deliver {named(message)}"
+            else:
                 what = f"did not deliver {named(message)} within {_ms(bound)} of its origination"
                 return broken(f"member {life.member} {what}", [row, got or _last(life, stable.until_ns)], judged)
         stuck = _stuck(run, life, stable, start, bound)
         if stuck is not None:
             what = f"member {life.member} accepted messages and originated nothing for {_ms(bound)}"
             return broken(what, [stuck, _last(life, stable.until_ns)], judged)
-    return holds(judged)
+    return cannot_judge(f"when the run ended, {pending}") if pending else holds(judged)
 
 
 def _stuck(run: Run, life: Life, stable: Stability, start: int, bound: int | None) -> Row | None:
@@ -86,9 +87,14 @@ def l4(run: Run) -> Finding:
         delivered = _delivered_in(run, stay.key)
         for row in life.of(Kind.ORIGINATE):
             for message in messages(row):
-                if row.time_ns > horizon or run.origin_view[message] != stay.key:
+                if run.origin_view[message] != stay.key:
+                    judged += 1  # it went on
+                    continue
+                if row.time_ns > horizon:
                     continue
                 for member in stay.view.members or ():
+                    if run.lost.some(member):
+                        continue
                     if row.groups and member not in run.addressed.get(message, ()):
                         continue
                     judged += 1
@@ -113,6 +119,8 @@ def l5(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
+    if gone := untold(run, stable):
+        return gone
     bound, begin, judged = token_ns(run.header, stable), stable.since_ns + bound_of(run, stable), 0
     visits: dict[int, list[Row]] = {member: [] for member in sorted(stable.members)}
     for life in run.lives:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.trace.trace import Trace
 from ordercast.types import ViewKind
+from ordercast.verify.lost import LifeKey, lost
 
-LifeKey = tuple[int, int]  # (member, incarnation)
 MessageId = tuple[int, int, int]  # (sender, incarnation, counter)
 ViewKey = tuple[int, int]  # (seq, rep)
 
@@ -112,8 +112,18 @@ class Run:
                         if message not in self.originated:
                             self.originated[message] = row
                             self.origin_view[message] = view
+        self.lost = lost(trace.header, self.life, *self._told())
         self.end_ns = max((row.time_ns for row in trace.rows), default=0)
+        self.delivered = sum(row.count or 0 for life in self.lives for row in life.of(Kind.DELIVER))
         self.groups = sorted({g for life in self.lives for row in life.of(Kind.DELIVER) for g in row.groups or ()})
+
+    def _told(self) -> tuple[list[tuple[int | None, int | None]], set[int | None], set[int], set[LifeKey]]:
+        """Lives that member 0 saw start, whom it saw crash, members of views, lives of whom something was delivered."""
+        crashed = {row.sender for row in self.world if row.kind == Kind.CRASH}
+        started = [(row.sender, row.sender_incarnation) for row in self.world if row.kind == Kind.START]
+        viewed = {member for life in self.lives for row in life.of(Kind.VIEW) for member in row.members or ()}
+        rows = (row for life in self.lives for row in life.of(Kind.DELIVER))
+        return started, crashed, viewed, {(row.sender or 0, row.sender_incarnation or 0) for row in rows}
 
     def meant_for(self, member: int, message: MessageId) -> bool:
         """Whether a member must have the message: to no group, or to one it was in when others delivered it."""

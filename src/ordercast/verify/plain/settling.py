@@ -45,6 +45,8 @@ def common_view(run: Run, stable: Stability, time_ns: int) -> tuple[dict[int, Li
     views: set[ViewKey | None] = set()
     for member in sorted(stable.members):
         life = life_at(run, member, time_ns)
+        if run.lost.last(member):
+            return {}, None, run.lost.words()
         if life is None:
             return {}, None, f"member {member}, which stays, wrote nothing"
         view = view_at(life, time_ns)
@@ -68,10 +70,17 @@ def unless_noted(run: Run, finding: Finding) -> Finding:
     return finding
 
 
+def untold(run: Run, stable: Stability) -> Finding | None:
+    """What somebody who stays did last is not there."""
+    return cannot_judge(run.lost.words()) if any(map(run.lost.last, stable.members)) else None
+
+
 def l1(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
+    if gone := untold(run, stable):
+        return gone
     due = stable.since_ns + bound_of(run, stable)
     time = min(due, stable.until_ns)
     _, view, why = common_view(run, stable, time)
@@ -205,6 +214,8 @@ def l8(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
+    if gone := untold(run, stable):
+        return gone
     bound, judged, early = 2 * bound_of(run, stable), 0, ""
     first = {life.member: life.incarnation for life in reversed(run.lives)}
     for row in run.world:

@@ -12,6 +12,14 @@ def s9(run: Run) -> Finding:
     first: dict[MessageId, Delivery] = {}
     judged = 0
     for life in run.lives:
+        view: Row | None = None
+        for row in life.of(Kind.VIEW, Kind.DELIVER):
+            if row.kind == Kind.VIEW:
+                view = row
+            elif view_key(row) is not None and not _says(row, view):
+                what = f"delivered for view {_id(view_key(row))} while in {_id(view_key(view))}"
+                return broken(f"member {life.member} {what}", [view, row])
+    for life in run.lives:
         for delivery in life.deliveries():
             judged += 1
             other = first.setdefault(delivery.message, delivery)
@@ -23,7 +31,13 @@ def s9(run: Run) -> Finding:
     return holds(judged)
 
 
+def _says(row: Row, view: Row | None) -> bool:
+    """Whether the view that a row names is this one, and of its kind if it names that."""
+    return view is not None and view_key(row) == view_key(view) and row.view_kind in (None, view.view_kind)
+
+
 def s10(run: Run) -> Finding:
+    judged = 0
     for life in run.lives:
         view: Row | None = None
         regular: ViewKey | None = None
@@ -31,12 +45,13 @@ def s10(run: Run) -> Finding:
             if row.kind == Kind.VIEW:
                 view = row
                 regular = regular if row.view_kind == ViewKind.TRANSITIONAL else view_key(row)
-            elif view is not None and view.view_kind == ViewKind.TRANSITIONAL:
+                continue
+            judged += row.count or 0
+            if view is not None and view.view_kind == ViewKind.TRANSITIONAL:
                 return broken(f"member {life.member} originated in a transitional view", [view, row])
             elif view_key(row) is not None and view_key(row) != regular:
                 what = f"originated for view {_id(view_key(row))} while in {_id(regular)}"
                 return broken(f"member {life.member} {what}", [view, row])
-    judged = 0
     for life in run.lives:
         for delivery in life.deliveries():
             judged += 1
@@ -50,24 +65,26 @@ def s10(run: Run) -> Finding:
 
 
 def s11(run: Run) -> Finding:
-    first: dict[tuple[ViewKey | None, ViewKey | None], tuple[Life, Stay]] = {}
+    ways: dict[tuple[ViewKey | None, ViewKey | None], list[tuple[Life, Stay]]] = {}
     judged = 0
     for life in run.lives:
         for stay in life.stays:
             if stay.view is None or stay.next is None:
                 continue
             judged += 1
-            other, theirs = first.setdefault((stay.key, view_key(stay.next)), (life, stay))
-            found = _differ(run, other, theirs.deliveries, life, stay.deliveries)
-            if found:
-                what = f"of {_id(stay.key)}, before going on to {_id(view_key(stay.next))}"
-                return broken(f"{found[0]} {what}", [found[1], theirs.next, stay.next], judged)
+            same = ways.setdefault((stay.key, view_key(stay.next)), [])
+            for other, theirs in same:  # all of them: the first may be outside a group that two others share
+                found = _differ(run, other, theirs.deliveries, life, stay.deliveries)
+                if found:
+                    what = f"of {_id(stay.key)}, before going on to {_id(view_key(stay.next))}"
+                    return broken(f"{found[0]} {what}", [found[1], theirs.next, stay.next], judged)
+            same.append((life, stay))
     return holds(judged)
 
 
 def s13(run: Run) -> Finding:
-    before: dict[tuple[object, ...], tuple[Life, list[Delivery]]] = {}
-    during: dict[tuple[object, ...], tuple[Life, list[Delivery]]] = {}
+    before: dict[tuple[object, ...], list[tuple[Life, list[Delivery]]]] = {}
+    during: dict[tuple[object, ...], list[tuple[Life, list[Delivery]]]] = {}
     judged = 0
     for life in run.lives:
         for stay in life.stays:
@@ -77,12 +94,15 @@ def s13(run: Run) -> Finding:
             key = (stay.key, view_key(stay.transitional), frozenset(stay.transitional.members or ()))
             regular = [d for d in stay.deliveries if d.transitional is None]
             rest = [d for d in stay.deliveries if d.transitional is not None]
-            found = _differ(run, *before.setdefault(key, (life, regular)), life, regular)
-            if not found and stay.next is not None:
-                found = _differ(run, *during.setdefault(key, (life, rest)), life, rest)
-            if found:
-                what = f"around the same transitional view after {_id(stay.key)}"
-                return broken(f"{found[0]} {what}", [found[1], stay.transitional], judged)
+            for part, mine in ((before, regular), (during, rest)):
+                if part is during and stay.next is None:
+                    continue
+                for other, theirs in part.setdefault(key, []):
+                    found = _differ(run, other, theirs, life, mine)
+                    if found:
+                        what = f"around the same transitional view after {_id(stay.key)}"
+                        return broken(f"{found[0]} {what}", [found[1], stay.transitional], judged)
+                part[key].append((life, mine))
     return holds(judged)
 
 
@@ -122,7 +142,7 @@ def s14(run: Run) -> Finding:
                     continue
                 stay, delivered = known
                 meant = not row.groups or life.member in run.addressed.get(message, ())
-                meant = meant or (message not in run.addressed and _for_itself(life, row, stay.next))
+                meant = meant or (message not in run.addressed and for_itself(life, row, stay.next))
                 if meant and message not in (later if carry else delivered):
                     return broken(
                         f"member {life.member} went on to {_id(view_key(stay.next))} without delivering its own "
@@ -131,7 +151,7 @@ def s14(run: Run) -> Finding:
     return holds(judged)
 
 
-def _for_itself(life: Life, made: Row, until: Row | None) -> bool:
+def for_itself(life: Life, made: Row, until: Row | None) -> bool:
     """Of a message of groups that nobody delivered: its sender was in one of them, and stayed in it in that view."""
     inside: dict[str, bool] = {}
     for row in life.of(Kind.GROUP_VIEW):
@@ -165,6 +185,8 @@ def s20(run: Run) -> Finding:
                 judged += 1
                 view = delivery.transitional or stay.view
                 for member in view.members or ():
+                    if run.lost.some(member):
+                        continue
                     found = _not_safe(run, stays, stay.key, delivery, member)
                     if found:
                         return broken(found[0], [view, delivery.row, found[1]], judged)

@@ -8,7 +8,7 @@ from typing import Any
 from ordercast.trace.schema import Kind, Row
 from ordercast.types import ViewKind
 from ordercast.verify.plain.model import Life, Run, Stay, ViewKey, view_key
-from ordercast.verify.verdict import Finding, broken, holds
+from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
 def s4(run: Run) -> Finding:
@@ -93,6 +93,8 @@ def s8(run: Run) -> Finding:
                 )  # fmt: skip
     for (_, one), (_, two) in pairwise(sorted(primaries.items())):
         if not set(one.members or ()) & set(two.members or ()):
+            if run.lost:
+                return cannot_judge(f"{run.lost.words()}, and with it perhaps a primary view")
             return broken(f"primary views {_id(one)} and {_id(two)} share no member", [one, two], judged)
     return holds(judged)
 
@@ -158,6 +160,8 @@ def _come_along(run: Run, life: Life, stay: Stay) -> tuple[str, list[Row | None]
                     [stay.transitional, stay.next, their.next],
                 )
             if goes != way and goes[1] == way[1] and other.member in come:  # who was cut off on the way goes elsewhere
+                if run.lost.some(other.member):
+                    continue
                 if any(s.key == stay.key and view_key(s.next) == way[1] for s in _stays(run, other.member)):
                     continue
                 return (
@@ -166,6 +170,8 @@ def _come_along(run: Run, life: Life, stay: Stay) -> tuple[str, list[Row | None]
                     [stay.transitional, stay.next, their.next],
                 )
     for member in sorted(come):
+        if run.lost.some(member):
+            continue
         if any(life.member == member for life in run.lives) and not any(s.key == stay.key for s in _stays(run, member)):
             return (
                 f"member {member} is in the transitional set of member {life.member} but never was in {_id(stay.view)}",

@@ -1,0 +1,69 @@
+"""The long campaign: `python -m tests.fuzz [PROTOCOL ...] [--packets 1000000] [--out out/fuzz]` (``make fuzz``).
+
+In pieces of 20,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints counts
+per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  Exit code 1
+when a member fared ill; the piece is named and can be run alone (`--piece`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+from tests.fuzz.campaign import Piece, piece
+
+from ordercast import registry
+
+PACKETS = 20_000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("protocols", nargs="*", help="all when none are named")
+    parser.add_argument("--packets", type=int, default=1_000_000, help="forged, per protocol")
+    parser.add_argument("--out", type=Path, default=Path("out/fuzz"))
+    parser.add_argument("--piece", type=int, help="run this one alone, and keep nothing")
+    arguments = parser.parse_args()
+    for protocol in arguments.protocols or registry.names():
+        if arguments.piece is not None:
+            print(msgspec.json.encode(piece(protocol, arguments.piece, PACKETS)).decode())
+            continue
+        done = read(arguments.out / f"{protocol}.jsonl")
+        while sum(sum(each.forged.values()) for each in done) < arguments.packets:
+            done.append(piece(protocol, len(done), PACKETS))
+            arguments.out.mkdir(parents=True, exist_ok=True)
+            with (arguments.out / f"{protocol}.jsonl").open("ab") as file:
+                file.write(msgspec.json.encode(done[-1]) + b"\n")
+            print(f"{protocol}: {sum(sum(each.forged.values()) for each in done):,} forged packets", file=sys.stderr)
+        tell(protocol, done)
+    return 0
+
+
+def read(path: Path) -> list[Piece]:
+    if not path.exists():
+        return []
+    return [msgspec.json.decode(line, type=Piece) for line in path.read_bytes().splitlines()]
+
+
+def tell(protocol: str, done: list[Piece]) -> None:
+    forged, dropped = Counter[str](), Counter[str]()
+    for each in done:
+        forged.update(each.forged)
+        dropped.update(each.dropped)
+    by_type = ", ".join(f"{name} {count:,}" for name, count in sorted(forged.items()))
+    by_reason = ", ".join(f"{reason} {count:,}" for reason, count in dropped.most_common())
+    print(f"{protocol}: {forged.total():,} forged packets in {len(done)} groups: {by_type}")
+    print(f"    dropped: {by_reason}")
+    slow = sum(each.longest_ms > 50 for each in done)
+    print(
+        f"    longest step {max(each.longest_ms for each in done):.1f} ms (above 50 ms in {slow} groups), heaviest stack "
+        f"{max(each.weight for each in done) / 2**20:.1f} MiB, afterwards {max(each.weight_after for each in done) >> 10} KiB, "
+        f"one view after at most {max(each.one_view_ms for each in done):,.0f} ms of virtual time"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -21,6 +21,7 @@ from ordercast.types import (
     Batch,
     Frame,
     Identity,
+    Incarnation,
     MemberId,
     Nanoseconds,
     NetId,
@@ -31,6 +32,7 @@ from ordercast.types import (
 )
 
 ALL: MemberId = -1  # Transmit to everybody on the net
+TAGGER: MemberId = 0  # who numbers for a group and is no member of it
 
 # --------------------------------------------------------------------------------------------------------- packets
 
@@ -67,6 +69,14 @@ class Delivered(Event, frozen=True, gc=False):
     seq: int = 0
     certainty: str | None = None
     ring: int = 0
+
+
+class Missing(Event, frozen=True, gc=False):
+    """A message had its place here, and its bytes never came: `tag` is the number its sender gave what it was in."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    tag: int
 
 
 class PassedBy(Event, frozen=True, gc=False):
@@ -269,6 +279,13 @@ class Originate(Action, frozen=True, gc=False):
 
     frame: Frame
     view: ViewId | None = None
+
+
+class Presence(Action, frozen=True, gc=False):
+    """A Note, of a protocol without views: from now on this member delivers, or it was away since `since_ns`."""
+
+    present: bool
+    since_ns: Nanoseconds = 0
 
 
 class Receive(Action, frozen=True, gc=False):

@@ -57,6 +57,7 @@ class ProtocolInfo(Struct, frozen=True):
     views: bool = True  # delivers views
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
+    tagger: Callable[[Setup], Stack] | None = None  # what numbers for a group that asks for it, and is no member
     hears_self: bool = False  # wants its own datagrams back from the network
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ordercast import registry
+from ordercast.contract import TAGGER
 from ordercast.drivers.sizes import frame_bytes
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
@@ -66,6 +67,10 @@ class World:
         if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
             raise UsageError(f"service: {scenario.protocol} provides {known}, not {service.word}")
+        if scenario.tagger and info.tagger is None:
+            raise UsageError(f"tagger: {scenario.protocol} has no use for one")
+        if not scenario.tagger and getattr(options, "channel", "") == "tagger":
+            raise UsageError(f"tagger: {scenario.protocol} needs one, tagger = true, unless its channel is another")
         level = level if isinstance(level, Level) else level_of(level)
         sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
         cost = cost or linear_cost(scenario.hosts)
@@ -79,7 +84,7 @@ class World:
         )  # fmt: skip
         self.driver = Driver(self.carrier)
         size = frame_bytes(scenario.packet_largest, scenario.members)
-        self.lives = Lives(scenario, self.driver, maker or info.factory, options, size)
+        self.lives = Lives(scenario, self.driver, maker or info.factory, options, size, info.tagger)
         self._seat_applications(service)
         self.plan = FaultPlan(self.lives, cost)
         self.watch = Watch(scenario, self.schedule, self.hosts, self.plan, info)
@@ -108,7 +113,7 @@ class World:
         groups = memberships(scenario, scenario.generator("groups"))
         one_by_one = load.regime == "one_by_one"
         turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
-        for id, host in hosts.items():
+        for id, host in hosts.items():  # the tagger's has nothing to say
             submissions = source(
                 load.regime, scenario.generator(f"load/{id}"), share.get(id, 0), scenario.sizes,
                 rate=load.rate, batch=load.batch, burst=load.burst, start=round(load.start_ms * MS),
@@ -131,7 +136,7 @@ class World:
 
     def _outcome(self) -> Outcome:
         self.plan.end()
-        hosts = list(self.hosts.values())
+        hosts = [host for host in self.hosts.values() if host.id != TAGGER]
         driver, journal = self.driver, self.journal
         steady = [host for host in hosts if host.up and host.lives == 1] or hosts
         return Outcome(
@@ -174,7 +179,7 @@ def hosts_of(scenario: Scenario, cost: CostFunction | None, level: Level) -> dic
     """A host for each member, on its nets, with its own clock and disk."""
     draw = scenario.generator("clocks")
     hosts = {}
-    for id in scenario.ids:
+    for id in (TAGGER, *scenario.ids) if scenario.tagger else scenario.ids:
         nets = tuple(k for k, net in enumerate(scenario.nets) if id in scenario.on_net(net))
         skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
         drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000

@@ -81,6 +81,10 @@ class Site:
         self.unechoed: dict[Tag, Clock] = {}
         self.mention: dict[Tag, Clock] = {}  # named undelivered or lost by another
         self.late: set[Tag] = set()
+        self.skips_late = False
+        self.skipped: list[Tag] = []  # since the owner last asked
+        self.begun = True  # false: what is heard is kept, nothing is delivered
+        self.floor: Tag | None = None  # after a return: where this spell begins
 
     # -------------------------------------------------------------------------------------------------- what is heard
 
@@ -160,6 +164,18 @@ class Site:
                 waive = True
         return self.advance(clock), waive
 
+    def stray(self, clock: Clock, tag: Tag, body: Any) -> list[Given]:
+        """A message heard out of its place: its body is kept, others know where it belongs."""
+        if tag not in self.tombs and tag not in self.done:
+            self._add(clock, tag)
+            self._store(tag, body)
+        return self.advance(clock)
+
+    def offer(self, tag: Tag) -> None:
+        """An own message that nobody may have heard goes into the next report, whole."""
+        if tag in self.bodies and tag not in self.rm:
+            self.rm.append(tag)
+
     def _merge(self, clock: Clock, told: Telling) -> bool:
         """Their graph into ours; whether theirs lacks something or we lost something."""
         graph, tombs = self.graph, self.tombs
@@ -193,7 +209,39 @@ class Site:
         """What turns out to precede something incorporated is late."""
         if self.pending and self.incorporated:
             behind = self.graph.ancestors(tag for tag in self.graph.out if tag in self.incorporated)
-            self.late |= behind & self.pending.keys()
+            late = behind & self.pending.keys()
+            if late and self.floor in self.graph:
+                self._skip(clock, late & self.graph.ancestors((self.floor,)))
+            if self.skips_late:
+                self._skip(clock, late)
+            self.late |= late & self.pending.keys()
+
+    def begin(self, clock: Clock, after: Tag | None, first: Tag | None) -> None:
+        """Deliver from here on: right after what another delivered last, or from the first message heard in person.
+
+        The later of the two counts; what precedes it is skipped, now and whenever it turns up.
+        """
+        graph, self.begun = self.graph, True
+        old: set[Tag] = set()
+        if after is not None and after in graph:
+            old = graph.ancestors((after,)) | {after}
+            self.l_deliv = self.floor = after
+        if first is not None and first in graph and first not in old and after is not None:
+            old |= graph.ancestors((first,))
+            self.floor = first
+        self._skip(clock, old)
+        if self.floor == first and first in self.pending:
+            self._incorporate(clock, first, "expired")
+
+    def _skip(self, clock: Clock, tags: set[Tag]) -> None:
+        """They have their place before what this site delivers: never delivered here."""
+        for tag in tags & self.pending.keys():
+            del self.pending[tag]
+            self.incorporated.add(tag)
+            self.done[tag] = clock
+            self.lm.pop(tag, None)
+            self.late.discard(tag)
+            self.skipped.append(tag)
 
     # ------------------------------------------------------------------------------------------------------ delivery
 
@@ -201,7 +249,7 @@ class Site:
         """Time has passed, or something was heard: what goes to the application now."""
         if self.unechoed:
             self._give_up_echoes(clock)
-        while self.pending and (self._by_mark(clock) or self._by_time(clock)):
+        while self.begun and self.pending and (self._by_mark(clock) or self._by_time(clock)):
             pass
         given = self._deliver(clock) if self.queue else []
         if self.done:
@@ -281,12 +329,12 @@ class Site:
 
     # ------------------------------------------------------------------------------------------------------- reports
 
-    def make_report(self, clock: Clock, bodies: int = 2) -> Telling:
+    def make_report(self, clock: Clock, bodies: int = 2, most: int = 10**9) -> Telling:
         """What this site knows and lacks now; requests and repeated bodies count as sent."""
         recent, done, mention = clock - self.cycles.keep, self.done, self.mention
         kept = [
             tag for tag in self.since if tag not in done or done[tag] > recent or mention.get(tag, recent) > recent
-        ]  # fmt: skip
+        ][:most]  # fmt: skip
         inside, out = set(kept), self.graph.out
         again, held = self.rm[:bodies], self.bodies.held
         del self.rm[:bodies]
@@ -295,7 +343,7 @@ class Site:
             arcs=tuple((x, y, mark) for x in kept for y, mark in out[x].items() if y in inside),
             undelivered=tuple(tag for tag in kept if tag not in done),
             l_deliv=self.l_deliv,
-            lm=tuple(self._ask(clock)),
+            lm=tuple(tag for tag in self._ask(clock) if tag in inside),
             rm=tuple((tag, held[tag]) for tag in again if tag in held),
         )
 

@@ -81,6 +81,8 @@ _ALL = (
             elsewhere="two runs of a seed"),
     Promise("S26", "live equals core", "the recorded inputs of a live member give the recorded actions",
             elsewhere="ordercast replay"),
+    Promise("Q1", "quasi order", "fewer messages than declared are out of the common order, or missing, in what members "
+            "deliver while they are present", (_D, Kind.ABSENT, Kind.PRESENT)),
     Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
             (_V, Kind.STABLE)),
     Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do, and the "
@@ -112,5 +114,5 @@ def chosen(ids: tuple[str, ...] | list[str]) -> list[Promise]:
     """The promises of these ids, in the catalogue's order, each once."""
     unknown = [id for id in ids if id not in CATALOGUE]
     if unknown:
-        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26 or L1 to L13")
+        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26, Q1 or L1 to L13")
     return [promise for id, promise in CATALOGUE.items() if id in ids]

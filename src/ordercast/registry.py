@@ -58,6 +58,7 @@ class ProtocolInfo(Struct, frozen=True):
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
     tagger: Callable[[Setup], Stack] | None = None  # what numbers for a group that asks for it, and is no member
+    one_datagram: bool = False  # its packets never travel as a train: a loss must be of one of them
     hears_self: bool = False  # wants its own datagrams back from the network
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
@@ -71,6 +72,7 @@ class ProtocolInfo(Struct, frozen=True):
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "dpg": "ordercast.protocols.dpg",
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
 }

@@ -8,6 +8,7 @@ seed must give the same run.  The error says which promise broke, where, and wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -30,6 +31,7 @@ class NotConforming(AssertionError):
 def situations(protocol: str, service: str) -> Iterator[tuple[str, Scenario]]:
     """What every protocol must master, as (name, scenario)."""
     base = Scenario(protocol=protocol, service=service, members=3, messages=120, wire=True)
+    base = msgspec.structs.replace(base, tagger=registry.get(protocol).tagger is not None)
     make = msgspec.structs.replace
     yield "three members, no faults", base
     yield "alone", make(base, members=1, messages=30)
@@ -79,12 +81,14 @@ def check_protocol(protocol: str | ProtocolInfo, maker: Maker | None = None, *, 
 
 def _check_run(name: str, scenario: Scenario, maker: Maker | None) -> None:
     outcome = run(scenario, level="full", maker=maker)
+    info = registry.get(scenario.protocol)
     where = f"{scenario.protocol}, {scenario.service}, {name}, seed {scenario.seed}"
     for verdict in verify.check(outcome.trace):
         if verdict.state == "broken":
             rows = "\n".join(f"    {row}" for row in verdict.example)
             raise NotConforming(f"{where}: {verdict.promise} broken: {verdict.text}\n{rows}")
-    if outcome.messages != scenario.messages or outcome.delivered != outcome.messages:
+    allowed = 0 if info.exact else math.ceil(verify.RATE * outcome.messages)
+    if outcome.messages != scenario.messages or outcome.delivered < outcome.messages - allowed:
         raise NotConforming(f"{where}: {outcome.delivered} of {scenario.messages} messages were delivered everywhere")
     again = run(scenario, level="deliver", maker=maker)
     if again.digest != outcome.digest:

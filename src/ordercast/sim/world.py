@@ -83,7 +83,8 @@ class World:
             hears_self=info.hears_self, all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
-        size = frame_bytes(scenario.packet_largest, scenario.members)
+        largest = scenario.datagram_bytes if info.one_datagram else scenario.packet_largest
+        size = frame_bytes(largest, scenario.members)
         self.lives = Lives(scenario, self.driver, maker or info.factory, options, size, info.tagger)
         self._seat_applications(service)
         self.plan = FaultPlan(self.lives, cost)

@@ -15,7 +15,7 @@ from ordercast.types import Service
 
 def dpg(setup: Setup) -> Stack:
     """Framing over the site."""
-    return chain(Framing(), Dpg(setup))
+    return chain(Framing(views=False), Dpg(setup))
 
 
 def tagger(setup: Setup) -> Stack:
@@ -41,6 +41,7 @@ PROTOCOLS = {
         needs=("one order of all datagrams, with a detector of gaps: a tagger, or a LAN",),
         views=False,
         exact=False,
+        one_datagram=True,
         hears_self=True,
         options=DpgOptions,
         probes=("late", "dummy", "seizure", "conflict", "waiver", "return", "stray", "skipped"),

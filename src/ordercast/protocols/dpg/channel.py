@@ -113,7 +113,7 @@ class Numbers:
         self._whole = False  # all numbers since the last own message were heard
 
     def other(self, number: int) -> None:
-        """A number of another group, or of an own report."""
+        """A number of another group, or of a report."""
         self._whole = self._whole and self.last is not None and number == self.last + 1
         self.last = number
 
@@ -124,5 +124,9 @@ class Numbers:
     def own(self, number: int) -> bool:
         """A message of the own group."""
         self.other(number)
+        return self.message()
+
+    def message(self) -> bool:
+        """The number that was heard last is that of a message of the own group."""
         contiguous, self._whole = self._whole, True
         return contiguous

@@ -39,7 +39,8 @@ from ordercast.protocols.dpg.tombs import Tombs
 from ordercast.sender import LEAVE, Sender
 from ordercast.types import Frame, Identity, Nanoseconds, NetId, Peer, Service
 
-TICK_NS = 5_000_000  # silence that counts as one message
+TICK_NS = 5_000_000  # silence that counts as one message; less where T is short
+TICKS = 16  # of them in T
 QUIET_TICKS = 10  # how many of them one timer may be worth while there is nothing to do
 WAIVER_NS = 2_000_000
 REPORTS_FIRST = 2  # heard before a site that returns goes on
@@ -65,6 +66,7 @@ class Dpg(Layer):
         self.tombs = Tombs()
         self.clock = 0
         self.misses = Misses()
+        self.tick_ns = min(TICK_NS, max(1, setup.timeout_ns // TICKS))
         hold = max(1, setup.timeout_ns // 20)
         self.order = Order(group_key(identity.group), self.me, hold, max(1, setup.timeout_ns // 4))
         self.cycle, self.reports = MessageCycle(), ReportTimes(options.report_cycle, setup.random)
@@ -74,7 +76,7 @@ class Dpg(Layer):
         self.waiving = self.pausing = False
         self.tick_due = 0
         self.heard = 0  # messages since the last tick
-        self.pace_ns = TICK_NS  # what one count of the clock takes, smoothed
+        self.pace_ns = self.tick_ns  # what one count of the clock takes, smoothed
         self.conflicts = self.alone_since = 0
         self._reset()
 
@@ -100,7 +102,7 @@ class Dpg(Layer):
 
     def _next_tick(self, now: Nanoseconds) -> list[Action]:
         busy = self.site.pending or self.site.queue or self.unsettled or not self.site.begun or self.heard
-        self.tick_due = now + (TICK_NS if busy else QUIET_TICKS * TICK_NS)
+        self.tick_due = now + (self.tick_ns if busy else QUIET_TICKS * self.tick_ns)
         self.tick_at, self.heard = now, 0
         return [SetTimer("tick", self.tick_due)]
 
@@ -119,7 +121,7 @@ class Dpg(Layer):
 
     def _tick(self, now: Nanoseconds) -> list[Action]:
         """Silence counts; then whatever time brings: turns that are over, deliveries, a report."""
-        silent = max(1, round((now - self.tick_at) / TICK_NS)) if not self.heard else 0
+        silent = max(1, round((now - self.tick_at) / self.tick_ns)) if not self.heard else 0
         self.pace_ns += (max(1, (now - self.tick_at) // max(1, self.heard + silent)) - self.pace_ns) // 8
         self.clock += min(silent, QUIET_TICKS)
         out: list[Action] = []
@@ -128,8 +130,7 @@ class Dpg(Layer):
             if again is not None:
                 out.append(Transmit(self.net, TAGGER, again))
             out += self._turns(now)
-            for turn in self.order.stale(now):
-                out += self._take_stray(now, turn.source, turn.packet)
+            self.order.forget(now)
         if not self.site.begun:
             out += self._perhaps_first(now)
         out += self._give(now, self.site.advance(self.clock))
@@ -141,7 +142,7 @@ class Dpg(Layer):
 
     def _return_if_absent(self, now: Nanoseconds) -> list[Action]:
         """Its own timer comes later than Deliv_Cycle: it was away."""
-        if now - self.tick_due <= max(2 * TICK_NS, self.cycles.deliv * self.pace_ns) or not self.tick_due:
+        if now - self.tick_due <= max(2 * self.tick_ns, self.cycles.deliv * self.pace_ns) or not self.tick_due:
             return []
         since, self.tick_due = self.tick_due, now
         self.tick_at = now

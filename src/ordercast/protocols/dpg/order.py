@@ -16,9 +16,8 @@ from ordercast.types import Nanoseconds, Peer
 WAITING_MAX = 4_096  # numbers, and PDUs without one
 WISHES_MAX = 64  # in one packet
 
-GAP = -1  # no number is next to it
-
 Key = tuple[int, int, int]  # sender, life, serial
+Number = tuple[int, int]  # the tagger's life, its number
 
 
 class Turn(NamedTuple):
@@ -37,14 +36,15 @@ class Order:
         self.group, self.me, self.hold_ns, self.repeat_ns = group, me, hold_ns, repeat_ns
         self.life = self.last = 0  # the tagger's, and its last number heard
         self.detector = Detector()
-        self.queue: deque[tuple[int, Key | None, Nanoseconds]] = deque()  # number, whose (None: another group's), since
+        self.queue: deque[tuple[Number, Key | None, Nanoseconds]] = deque()  # whose (None: another group's), since
         self.pdus: dict[Key, tuple[Message | Report, Nanoseconds]] = {}
-        self.passed: dict[Key, None] = {}  # numbered before their PDU came; its turn is over
+        self.passed: dict[Key, Number] = {}  # their turn is, or will be, over before they are taken
         self.wishes: dict[int, Nanoseconds] = {}  # own serials without a number -> when it was asked for
         self.serial = 0
         self.misses = 0
         self.heard_at: Nanoseconds | None = None  # the tagger, last
         self._hello = -repeat_ns
+        self._turn: Number = (0, 0)  # the last that was taken
 
     # -------------------------------------------------------------------------------------------------- what is heard
 
@@ -61,72 +61,74 @@ class Order:
         self.heard_at = now
         if packet.life > self.life:
             self.life, self.last = packet.life, 0
-            self.queue.append((GAP, None, now))
+        mine = (self.me.id, self.me.incarnation)
         for number, tag in enumerate(packet.tags, packet.first):
-            own = tag.group == self.group
-            key = (tag.sender, tag.life, tag.serial) if own else None
-            if own and (tag.sender, tag.life) == self.me_key:
+            key = (tag.sender, tag.life, tag.serial) if tag.group == self.group else None
+            if key is not None and key[:2] == mine:
                 self.wishes.pop(tag.serial, None)
             if number > self.last:
-                self.queue.append((number, key, now))
+                self.queue.append(((self.life, number), key, now))
                 self.last = number
-            elif key is not None and key in self.pdus and not self._queued(key):
-                self._pass(key)
+            elif key is not None and key in self.pdus:
+                self._pass(key, (self.life, number))
         while len(self.queue) > WAITING_MAX:
-            self._miss(self.queue.popleft())
+            self._miss(*self.queue.popleft()[:2])
 
-    @property
-    def me_key(self) -> tuple[int, int]:
-        return self.me.id, self.me.incarnation
+    def _pass(self, key: Key, number: Number) -> None:
+        if all(key != other for _, other, _ in self.queue):
+            self.passed[key] = number
+            if len(self.passed) > WAITING_MAX:
+                del self.passed[next(iter(self.passed))]
 
-    def _queued(self, key: Key) -> bool:
-        return any(key == other for _, other, _ in self.queue)
-
-    def _pass(self, key: Key) -> None:
-        self.passed[key] = None
-        if len(self.passed) > WAITING_MAX:
-            del self.passed[next(iter(self.passed))]
-
-    def _miss(self, entry: tuple[int, Key | None, Nanoseconds]) -> None:
-        number, key, _ = entry
-        self.detector.other(number)
+    def _miss(self, number: Number, key: Key | None) -> None:
+        self._other(number)
         if key is not None:
             self.misses += 1
             self.detector.missed()
-            self._pass(key)
+            self._pass(key, number)
+
+    def _other(self, number: Number) -> None:
+        if number[0] != self._turn[0]:
+            self.detector.missed()
+            self.detector.last = None
+        self._turn = number
+        self.detector.other(number[1])
 
     # ------------------------------------------------------------------------------------------------------- turns
 
     def turns(self, now: Nanoseconds) -> Iterator[Turn]:
-        """All whose turn has come, or is over."""
+        """All whose turn has come, or is over.
+
+        What is late is taken only after everything that was numbered before it: it speaks of what is before it, and
+        whoever heard that too early would put it before what comes.
+        """
         queue, pdus = self.queue, self.pdus
         while queue:
             number, key, since = queue[0]
-            if key is None:
-                self.detector.other(number)
-            elif key in pdus:
-                packet, _ = pdus.pop(key)
-                if type(packet) is Message:
-                    yield Turn(Peer(key[0], key[1]), packet, self.detector.own(number), True)
-                else:
-                    self.detector.other(number)
-                    yield Turn(Peer(key[0], key[1]), packet, False, True)
-            elif now - since >= self.hold_ns:
-                self._miss(queue[0])
-            else:
+            if key is not None and key not in pdus and now - since < self.hold_ns:
                 break
             queue.popleft()
+            if key is None or key not in pdus:
+                self._miss(number, key)
+                continue
+            packet, _ = pdus.pop(key)
+            self._other(number)
+            contiguous = type(packet) is Message and self.detector.message()
+            yield Turn(Peer(key[0], key[1]), packet, contiguous, True)
         if self.passed:
-            for key in [key for key in self.passed if key in pdus]:
+            for key in [key for key, number in self.passed.items() if number <= self._turn and key in pdus]:
                 del self.passed[key]
                 yield Turn(Peer(key[0], key[1]), pdus.pop(key)[0], False, False)
 
-    def stale(self, now: Nanoseconds) -> Iterator[Turn]:
-        """PDUs of others whose number never came; own ones go on asking."""
-        old = now - 4 * self.repeat_ns
-        for key in [key for key, (_, since) in self.pdus.items() if since <= old and key[:2] != self.me_key]:
-            if not self._queued(key):
-                yield Turn(Peer(key[0], key[1]), self.pdus.pop(key)[0], False, False)
+    def forget(self, now: Nanoseconds) -> None:
+        """PDUs of others whose number never came, though the tagger was heard since: they are missed."""
+        if self.heard_at is None:
+            return
+        old = min(now, self.heard_at) - 8 * self.repeat_ns
+        waiting = {key for _, key, _ in self.queue}
+        for key in [key for key, (_, since) in self.pdus.items() if since < old]:
+            if key not in waiting and key[0] != self.me.id:
+                del self.pdus[key]
 
     # ------------------------------------------------------------------------------------------------------- wishes
 

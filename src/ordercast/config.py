@@ -92,6 +92,14 @@ class MemberEntry(Struct, frozen=True):
     ] = ("", 0)  # fmt: skip
 
 
+class TaggerConfig(Struct, frozen=True):
+    """[tagger]: who numbers datagrams for a group that needs it, and is no member."""
+
+    address: Annotated[tuple[str, int], Rule(addresses.host_and_port), Need("an address such as 127.0.0.1:7499")] = (
+        "", 0,
+    )  # fmt: skip
+
+
 class GroupFile(Struct, frozen=True):
     """The file; 0: it depends on where the members are."""
 
@@ -106,6 +114,7 @@ class GroupFile(Struct, frozen=True):
     options: dict[str, Any] = {}
     net: NetConfig = NetConfig()
     trace: TraceConfig = TraceConfig()
+    tagger: TaggerConfig | None = None
     member: Annotated[list[MemberEntry], Need(ONE_EACH)] = []
 
 
@@ -135,6 +144,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     trace: TraceConfig = TraceConfig()
     partition: str = PARTITION
     insecure: bool = False
+    tagger: tuple[str, int] | None = None
     base: Path = Path()
 
     @property
@@ -203,6 +213,9 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     options = None
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
+    tagger = _tagger(source, file, options)
+    if tagger is not None:
+        loopback = loopback and interfaces.is_loopback(tagger[0])
     if here:
         _insecure(source, file.insecure, members, net, loopback)
     else:
@@ -228,8 +241,25 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         trace=file.trace,
         partition=file.partition,
         insecure=file.insecure,
+        tagger=tagger,
         base=base,
     )
+
+
+def _tagger(source: Source, file: GroupFile, options: Any) -> tuple[str, int] | None:
+    """Where the tagger is; a protocol that needs one must be told, any other must not."""
+    if options is None:
+        return None
+    if getattr(options, "channel", "") != "tagger":
+        if file.tagger is not None:
+            source.fault("tagger", f"{file.protocol} has no use for one here: remove it")
+        return None
+    if file.tagger is None or not file.tagger.address[0]:
+        words = 'is missing: expected [tagger] with its address, such as address = "127.0.0.1:7499"'
+        if not source.faulty("tagger"):
+            source.fault("tagger", words)
+        return None
+    return file.tagger.address[0], file.tagger.address[1] or file.net.port
 
 
 def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
@@ -318,6 +348,8 @@ def _written(config: GroupConfig) -> dict[str, Any]:
         "net": net,
         "trace": _table(config.trace),
     }
+    if config.tagger is not None:
+        written["tagger"] = {"address": f"{config.tagger[0]}:{config.tagger[1]}"}
     return {key: value for key, value in written.items() if key != "packet_bytes" or value != 0}
 
 

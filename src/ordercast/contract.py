@@ -77,6 +77,7 @@ class Missing(Event, frozen=True, gc=False):
     sender: MemberId
     incarnation: Incarnation
     tag: int
+    certainty: str = "dummy"
 
 
 class PassedBy(Event, frozen=True, gc=False):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from msgspec.structs import replace
+
 from ordercast.contract import Action, Control, Delivered, Event, Layer, Missing, Ordered, Up, ViewChange, dropped
 from ordercast.limits import MESSAGE_BYTES_MAX
 from ordercast.types import Batch, Frame, MemberId, Nanoseconds, ViewKind
@@ -99,6 +101,8 @@ class Framing(Layer):
             if batch is None:
                 bad, self.inbox.bad = self.inbox.bad, 0
                 return [dropped("fragment")] * bad
+            if event.certainty is not None:  # type: ignore[attr-defined]
+                batch = replace(batch, certainty=event.certainty)  # type: ignore[attr-defined]
             if event.frame.control:  # type: ignore[attr-defined]
                 return [Up(Control(batch))]
             return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]

@@ -36,7 +36,6 @@ def spell(member: int, words: list[str]) -> str:
     return " | ".join(f"{member} {word}" for word in words)
 
 
-
 # promise -> [(text, header)]; agreement of both forms is tested on all of them, for all promises
 Case = tuple[str, dict[str, Any]]
 

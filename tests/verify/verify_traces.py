@@ -3,7 +3,8 @@
     run("1 view 1,2 | 1 sub 3 | 1 org 1-3 | 1 del 1:1-3 | 2 view 1,2 | 2 del 1:1-3")
 
 Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [from=MEMBERS/MEMBERS], sub N, org A-B,
-rcv S:A-B, del S:A-B, dummy S:TAG, absent, present, end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
+rcv S:A-B, del S:A-B, dummy S:TAG, absent, present,
+end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
 note NAME, fault.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.

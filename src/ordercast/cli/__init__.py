@@ -23,6 +23,7 @@ from ordercast.words import near
 COMMANDS: dict[str, str] = {
     "run": "Start a group of real processes here, send a workload, verify the run.",
     "member": "Be one member of a group, as its configuration says.",
+    "tagger": "Number datagrams for groups whose protocol needs one order of them.",
     "status": "Say what each member of a running group does and waits for.",
     "views": "Print the history of a group's views: when, who, why.",
     "simulate": "Run a group in virtual time, from a seed.",

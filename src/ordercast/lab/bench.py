@@ -21,6 +21,7 @@ import msgspec
 from ordercast import config as configuration
 from ordercast import registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
+from ordercast.contract import TAGGER
 from ordercast.errors import RunError, UsageError
 from ordercast.lab import echo, namespaces
 from ordercast.lab.fleet import Child, Fleet, died, fleet
@@ -66,6 +67,11 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
         return found
 
 
+def needs_tagger(info: registry.ProtocolInfo, options: Mapping[str, Any]) -> bool:
+    """Whether a group with these options has a tagger."""
+    return info.tagger is not None and getattr(msgspec.convert(options, info.options), "channel", "") == "tagger"
+
+
 def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
     info = registry.get(plan.protocol)
     if hosts:
@@ -85,10 +91,16 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
         trace=TraceConfig("off"),
         insecure=True,
+        tagger=_tagger_address(hosts) if needs_tagger(info, plan.options) else None,
         base=base,
     )
     build.frame_limit(config)
     return config
+
+
+def _tagger_address(hosts: list[Host]) -> tuple[str, int]:
+    """Beside the first member."""
+    return (hosts[0].address, 7401) if hosts else ("127.0.0.1", free_ports(1)[0])
 
 
 def check(plan: BenchPlan) -> BenchPlan:
@@ -111,7 +123,12 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
         if config is None:
             config = make_config(plan, base, hosts)
         text = configuration.dump(msgspec.structs.replace(config, trace=TraceConfig("off"), state_dir=str(base / "s")))
-        async with fleet(base / "logs") as group:
+        async with fleet(base / "logs") as group, fleet(base / "logs") as aside:
+            if config.tagger is not None:
+                file = base / "group-tagger.toml"
+                file.write_text(text)
+                arguments = ["-m", "ordercast", "tagger", "--config", str(file)]
+                await aside.start(TAGGER, arguments, lambda child, words: None, hosts[0].enter if hosts else ())
             return await _run(plan, config, text, base, hosts, group)
 
 

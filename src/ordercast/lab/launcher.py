@@ -21,8 +21,9 @@ import msgspec
 from ordercast import config as configuration
 from ordercast import registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
+from ordercast.contract import TAGGER
 from ordercast.errors import RunError, UsageError
-from ordercast.lab.bench import free_ports
+from ordercast.lab.bench import free_ports, needs_tagger
 from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import build
@@ -101,7 +102,7 @@ def _check_faults(plan: RunPlan, info: ProtocolInfo) -> None:
     state = dict.fromkeys(range(1, plan.members + 1), "up")
     for fault in sorted(plan.faults, key=lambda f: f.at):
         kind, member = fault.kind, fault.member
-        if kind in ("kill", "restart") and not info.changes_views:
+        if kind in ("kill", "restart") and "crash" not in info.survives:
             raise UsageError(f"--{kind} {member}: {plan.protocol} has no view changes and survives no crash")
         if member not in state:
             raise UsageError(f"--{kind} {member}: expected a member from 1 to {plan.members}")
@@ -127,6 +128,7 @@ def make_config(plan: RunPlan, base: Path) -> GroupConfig:
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
         trace=TraceConfig(plan.level),
         insecure=True,
+        tagger=("127.0.0.1", free_ports(1)[0]) if needs_tagger(info, plan.options) else None,
         base=base,
     )
 
@@ -158,7 +160,11 @@ class Seat:
     @property
     def done(self) -> bool:
         """Everything it had to send was sent and has come back."""
-        return self.ready and self.sent_before + self.sent >= self.share and self.own >= self.sent
+        return self.sent_all and self.own >= self.sent
+
+    @property
+    def sent_all(self) -> bool:
+        return self.ready and self.sent_before + self.sent >= self.share
 
 
 class Launcher:
@@ -181,6 +187,7 @@ class Launcher:
         }  # fmt: skip
         self.begun_ns = self.last_ns = 0
         self.ending = False
+        self.tagger: Child | None = None
 
     async def run(self) -> Result:
         (self.directory / "group.toml").write_text(configuration.dump(self.config))
@@ -188,6 +195,10 @@ class Launcher:
         life = time.time_ns()
         self.log = Recorder(RowFile(self.config.trace_path, header, 0, life), 0, life, Level.DELIVER)
         try:
+            if self.config.tagger is not None:
+                file = str(self.directory / "group.toml")
+                arguments = ["-m", "ordercast", "tagger", "--config", file]
+                self.tagger = await self.fleet.start(TAGGER, arguments, lambda child, words: None)
             for seat in self.seats.values():
                 await self._start(seat)
             await self._until(self._all_ready, START_SECONDS, "the members were not in one view")
@@ -263,7 +274,7 @@ class Launcher:
                 continue
             child.expected_to_die = True
             code = child.process.returncode
-            if not self.info.changes_views or code is None or code >= 0:
+            if "crash" not in self.info.survives or code is None or code >= 0:
                 raise died(child)
             self._crashed(seat, f"member {seat.member} was killed by {signal.Signals(-code).name}, not by this run")
 
@@ -346,9 +357,11 @@ class Launcher:
         living = [seat for seat in self.seats.values() if seat.alive]
         if not living:
             raise RunError("run: no member is left")
-        if not all(seat.done for seat in living) or not self._together():
+        if not self._together() or not all(seat.done or (not self.info.exact and seat.sent_all) for seat in living):
             return False
         quiet_ns = self._quiet_ns()
+        if not all(seat.done for seat in living):
+            quiet_ns = max(quiet_ns, PATIENCE_NS)  # own messages that a member never saw again: it was away
         if not self.happened and any(seat.delivered < self.plan.messages for seat in living):
             quiet_ns = max(quiet_ns, PATIENCE_NS)  # somebody is behind, or was out of the view for a while
         return _clock() - self.last_ns >= quiet_ns
@@ -362,6 +375,8 @@ class Launcher:
         for child in self.fleet.living:
             child.expected_to_die = True
             child.tell(end=True)
+            if child is self.tagger:
+                child.signal(signal.SIGTERM)
         if not await self.fleet.ended(END_SECONDS):
             self.happened.append("some members did not leave in time and were killed")
 

@@ -14,7 +14,7 @@ import msgspec
 from ordercast import config as configuration
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import Event, Setup
+from ordercast.contract import TAGGER, Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
@@ -36,18 +36,24 @@ CROWD = 8  # members on one machine that still find each other within a few tens
 
 def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
     net = config.net
+    addresses = {member.id: (member.address, member.port) for member in config.members}
+    if config.tagger is not None:
+        addresses[TAGGER] = config.tagger
     return NetAddresses(
         me=me,
-        addresses={member.id: (member.address, member.port) for member in config.members},
+        addresses=addresses,
         group=(net.address, net.port) if net.mode == "multicast" else None,
         interface=net.interface,
-        hears_self=info.hears_self,
+        hears_self=info.hears_self and me != TAGGER,
+        hears_group=me != TAGGER,
     )
 
 
 def frame_limit(config: GroupConfig) -> int:
     """The largest frame of this group; packets too small for it are a fault of the configuration."""
     packet_bytes = config.packet_bytes or configuration.packet_default(config.datagram_bytes)
+    if registry.get(config.protocol).one_datagram:
+        packet_bytes = min(packet_bytes, config.datagram_bytes)
     members, least = len(config.members), least_packet(len(config.members))
     if packet_bytes < least:
         what = f"packet_bytes {packet_bytes}: too small for {members} members"
@@ -110,7 +116,9 @@ def make_node(
         setup = Setup(identity, config.timeout_ns, config.options, size, random.Random(secrets.randbits(64)))
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
-        stack = info.factory(setup)
+        maker = info.tagger if me == TAGGER else info.factory
+        assert maker is not None
+        stack = maker(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
         agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
         return Node(

@@ -23,7 +23,19 @@ from typing import Any
 from msgspec import Struct
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Absent, Accepted, Delivered, Event, GroupView, Left, PassedBy, Refuse, Room, ViewChange
+from ordercast.contract import (
+    Absent,
+    Accepted,
+    Delivered,
+    Event,
+    GroupView,
+    Left,
+    Missing,
+    PassedBy,
+    Refuse,
+    Room,
+    ViewChange,
+)
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
@@ -36,7 +48,7 @@ from ordercast.live.room import UNREAD_BYTES_MAX, UNREAD_FRAMES_MAX
 from ordercast.live.wait import Turn
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView | Absent
+GroupEvent = Message | View | GroupView | Absent | Missing
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -317,6 +329,8 @@ class Group:
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
                 self._awaited.group_view(event)  # type: ignore[arg-type]
+            elif kind is Missing:
+                queue.append(event)  # type: ignore[arg-type]
             elif kind is Absent:
                 queue.append(event)  # type: ignore[arg-type]
                 self._entry.log_absent(event)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ import msgspec
 
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import Absent, GroupView
+from ordercast.contract import Absent, GroupView, Missing
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, OrdercastError, Overloaded
 from ordercast.live import build, report, tuning
@@ -270,12 +270,14 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView | Absent, at: str) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView | Absent | Missing, at: str) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
         return {"event": "view", "time": at, **report.view(event)}
     if isinstance(event, Absent):
         return {"event": "absent", "time": at, "members": list(event.members)}
+    if isinstance(event, Missing):
+        return {"event": "missing", "time": at, "sender": event.sender, "tag": event.tag}
     assert isinstance(event, GroupView)
     return {"event": "group_view", "time": at, "group": short(event.group), "members": list(event.members)}
 

@@ -20,6 +20,7 @@ from typing import Any
 from ordercast.contract import (
     ALL,
     DROP,
+    TAGGER,
     Accepted,
     Action,
     CancelTimer,
@@ -94,7 +95,11 @@ class Node:
         self.view: View | None = None
         self.running = False
         self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
-        admission, trains = Admission(identity, info.hears_self, info.judges_lives), 2 * len(identity.members)
+        tagger = any(TAGGER in plan.addresses for plan in plans.values())
+        if tagger:
+            self.past.heard[TAGGER] = 0
+        admission = Admission(identity, info.hears_self, info.judges_lives, tagger)
+        trains = 2 * len(identity.members)
         self.incoming = Incoming(
             self.codec, admission, trains, _clock, self._receive, self._dropped, agreement, self._say_terms
         )

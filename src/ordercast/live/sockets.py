@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from ordercast.contract import TAGGER
 from ordercast.errors import RunError, UsageError
 from ordercast.limits import RECEIVE_BUFFER_BYTES
 from ordercast.types import MemberId
@@ -63,6 +64,7 @@ class NetAddresses(Struct, frozen=True):
     group: Address | None = None  # the multicast address, or None for unicast fan-out
     interface: str = "127.0.0.1"  # address of the local interface that multicasts leave through
     hears_self: bool = False
+    hears_group: bool = True  # false: it only sends to the multicast address
 
 
 class _Port:
@@ -104,7 +106,7 @@ class NetSockets:
         self._ports: defaultdict[socket.socket, _Port] = defaultdict(_Port)
         self._filtered = 0  # own multicasts that the kernel dropped for us, which it counts as lost
         self._member_at = {address: member for member, address in plan.addresses.items() if member != plan.me}
-        fan_out = [address for member, address in sorted(plan.addresses.items()) if member != plan.me]
+        fan_out = [address for member, address in sorted(plan.addresses.items()) if member not in (plan.me, TAGGER)]
         if plan.hears_self:
             fan_out.append(plan.addresses[plan.me])
         self.targets: tuple[Address, ...] = (plan.group,) if plan.group else tuple(fan_out)
@@ -116,7 +118,9 @@ class NetSockets:
         try:
             self._unicast.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
             self._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, _SEND_TIMEOUT_US))
-            if plan.group:
+            if plan.group and not plan.hears_group:
+                self._leave_by(plan.interface)
+            elif plan.group:
                 self._multicast = self._join(plan.group, plan.interface)
                 if not plan.hears_self:
                     self._filters = _drop_own(self._multicast, prefix)
@@ -142,8 +146,7 @@ class NetSockets:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(group)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + own)
-            self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, own)
-            self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+            self._leave_by(interface)
         except OSError as why:
             sock.close()
             if why.errno in (errno.ENODEV, errno.EADDRNOTAVAIL):
@@ -152,6 +155,11 @@ class NetSockets:
                 ) from None
             raise _bind_error(group, why) from None
         return sock
+
+    def _leave_by(self, interface: str) -> None:
+        """Multicasts of our own go out there, and are heard on this machine too."""
+        self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+        self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:

@@ -81,8 +81,8 @@ _ALL = (
             elsewhere="two runs of a seed"),
     Promise("S26", "live equals core", "the recorded inputs of a live member give the recorded actions",
             elsewhere="ordercast replay"),
-    Promise("Q1", "quasi order", "fewer messages than declared are out of the common order, or missing, in what members "
-            "deliver while they are present", (_D, Kind.ABSENT, Kind.PRESENT)),
+    Promise("Q1", "quasi order", "fewer messages than declared are out of the common order, or missing, in what "
+            "members deliver while they are present", (_D, Kind.ABSENT, Kind.PRESENT)),
     Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
             (_V, Kind.STABLE)),
     Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do, and the "

@@ -70,7 +70,7 @@ class Dpg(Layer):
         hold = max(1, setup.timeout_ns // 20)
         self.order = Order(group_key(identity.group), self.me, hold, max(1, setup.timeout_ns // 4))
         self.cycle, self.reports = MessageCycle(), ReportTimes(options.report_cycle, setup.random)
-        self.counter = 0  # own messages sent
+        self.counter = self.placed = 0  # own messages sent, and heard in their place
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
         self.next_at = 0  # when the next own message may leave
         self.waiving = self.pausing = False
@@ -161,6 +161,8 @@ class Dpg(Layer):
 
     def _begin(self, now: Nanoseconds, after: Tag | None) -> list[Action]:
         self.site.begin(self.clock, after, self.first)
+        for tag in [tag for tag in self.unsettled if tag not in self.site.since and tag[0] <= self.placed]:
+            del self.unsettled[tag]  # it had its place before this spell
         return [Presence(True), *self._settle_skipped(now), *self._speak(now)]
 
     # ---------------------------------------------------------------------------------------------------- receiving
@@ -208,6 +210,8 @@ class Dpg(Layer):
             self.heard += 1
             if self.first is None:
                 self.first = tag
+            if source == self.me:
+                self.placed = packet.counter
             known = tag in self.site.bodies and source != self.me
             given = self.site.message(self.clock, tag, frame, contiguous and self.options.marks != "none")
             out: list[Action] = [] if known else [Receive(frame)]
@@ -225,6 +229,7 @@ class Dpg(Layer):
             return [dropped("frame", member=source.id)]
         out: list[Action] = [Note("stray"), *self._give(now, self.site.stray(self.clock, tag, frame))]
         if source == self.me:
+            self.placed = max(self.placed, packet.counter)
             self.site.offer(tag)
         return out
 

@@ -25,7 +25,7 @@ class DpgOptions(Struct, frozen=True, forbid_unknown_fields=True):
     retr_cycle: Annotated[Count, Draw(5)] = 15
     rep_keep: Annotated[Count, Draw(20)] = 16
     gc_cycle: Annotated[Count, Draw(40)] = 24
-    buffers: Annotated[Annotated[int, Meta(ge=1, le=100_000)], Draw(4, 12)] = 400  # bodies a site keeps
+    buffers: Annotated[Annotated[int, Meta(ge=1, le=100_000)], Draw(24)] = 400  # bodies a site keeps
     window: Annotated[Annotated[int, Meta(ge=1, le=1_000)], Draw(1, 3)] = 8  # own messages not yet delivered here
 
     def cycles(self, members: int) -> Cycles:

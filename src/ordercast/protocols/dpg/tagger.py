@@ -1,4 +1,4 @@
-"""The tagger: numbers PDUs, so that every site takes them in one order.  A core of its own; several groups may share it.
+"""The tagger: numbers PDUs, so that every site takes them in one order.  Several groups may share it.
 
 A site repeats a wish until it hears the number, so a tag that has one gets the same again.  Numbers belong to a life of
 the tagger: those of a new one are above all of an old one, whatever that had said, and never look contiguous with them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def tally(run: Run) -> Tally:
     place = rank[unit]
     order = np.zeros(len(units), bool)
     by_rank = np.argsort(rank, kind="stable")
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         ranks = place[start:end]
         wrong: list[int] = [] if (np.diff(ranks) > 0).all() else outside(ranks.tolist())
         order[unit[start:end][wrong]] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.plain.model import Life, Run
@@ -82,7 +83,7 @@ def reference(logs: list[list[Unit]]) -> list[Unit]:
     """One order of all, by the majority over neighbours: next is always who has the smallest share still against it."""
     pairs: Counter[tuple[Unit, Unit]] = Counter()
     for log in logs:
-        pairs.update(zip(log, log[1:], strict=False))
+        pairs.update(pairwise(log))
     after: dict[Unit, dict[Unit, int]] = {unit: {} for log in logs for unit in log}
     against = dict.fromkeys(after, 0)
     for (x, y), votes in pairs.items():

@@ -38,7 +38,8 @@ class Tally(Struct):
         low, high = bounds(self.violating, self.messages)
         return (
             f"{self.violating} of {self.messages} messages violate it "
-            f"({self.order} order, {self.atomicity} atomicity), the rate is {low:.2g} to {high:.2g}, declared {rate:.2g}; late {self.late}, expired {self.expired}, "
+            f"({self.order} order, {self.atomicity} atomicity), "
+            f"the rate is {low:.2g} to {high:.2g}, declared {rate:.2g}; late {self.late}, expired {self.expired}, "
             f"dummies {self.dummies}"
         )
 

@@ -164,6 +164,9 @@ def test_any_nonsense_is_settled() -> None:
         n = draw.randint(2, 8)
         pairs = [(x, y) for x in range(n) for y in range(n) if x != y and draw.random() < 0.3]
         graph = graph_of(n, {pair: draw.randint(0, 1) for pair in pairs})
+        for x, y in pairs:
+            if draw.random() < 0.3:
+                graph.out[x][y] = frozenset(draw.sample(range(n), draw.randint(1, n)))
         graph.settle()
         graph.linearise()
 

@@ -96,6 +96,7 @@ class Cost(Part, frozen=True, kw_only=True):
 class Hosts(Part, frozen=True, kw_only=True):
     """Every host is one server with a finite input buffer."""
 
+    model: Literal["", "dpg-paper"] = ""  # the machines of a paper instead of the costs below: sim/models.py
     buffer_packets: Count = 0  # 0: no limit by number
     buffer_bytes: Bytes = 4 * 2**20
     receive: Cost = Cost()

@@ -18,6 +18,7 @@ from ordercast.sim.fault_plan import FaultPlan
 from ordercast.sim.host import Clock, CostFunction, Host, linear_cost
 from ordercast.sim.journal import Journal
 from ordercast.sim.lives import Lives, Maker
+from ordercast.sim.models import MODELS
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
 from ordercast.sim.schedule import Schedule
@@ -73,7 +74,7 @@ class World:
             raise UsageError(f"tagger: {scenario.protocol} needs one, tagger = true, unless its channel is another")
         level = level if isinstance(level, Level) else level_of(level)
         sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
-        cost = cost or linear_cost(scenario.hosts)
+        cost = cost or MODELS.get(scenario.hosts.model) or linear_cost(scenario.hosts)
         self.schedule = Schedule()
         self.header = self._header(service, level)
         self.journal = Journal(self.schedule, self.header, level, Path(record) if record is not None else None)

@@ -12,9 +12,9 @@ import random
 
 from ordercast.types import Nanoseconds
 
-STEP_NS = 200_000  # the first pause, and what another's must exceed ours by
-CYCLE_NS_MAX = 5_000_000
-GROWTH, DECAY = 1.25, 0.9
+STEP_NS = 1_000_000  # the first pause, and what another's must exceed ours by
+CYCLE_NS_MAX = 50_000_000
+GROWTH, DECAY = 1.25, 0.98
 REPORTERS = 12  # up to so many the stagger is one Report_Cycle
 
 

@@ -16,6 +16,7 @@ Differs from the paper:
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 Vertex = Any  # hashable and ordered
@@ -155,8 +156,8 @@ class Graph:
             except Inconsistent:
                 self.conflicts += 1
                 self._form, self._tail = None, {}
-                if not self._distrust_forks():
-                    self._break_cycles()
+                if not self._distrust_forks() and not self._break_cycles():
+                    self._distrust_excused()
 
     def _distrust_forks(self) -> bool:
         """Marks that contradict each other become plain."""
@@ -175,7 +176,14 @@ class Graph:
             self.out[x][y] = None
         return bool(doubtful)
 
-    def _break_cycles(self) -> None:
+    def _distrust_excused(self) -> None:
+        """What follows from excused marks contradicts the rest."""
+        for ends in self.out.values():
+            for y, mark in ends.items():
+                if mark:
+                    ends[y] = None
+
+    def _break_cycles(self) -> bool:
         """Inside each knot of vertices that are before one another: no marks, and only arcs to larger ones.
 
         Where only blocks go round, not vertices, their marks become plain.
@@ -199,7 +207,9 @@ class Graph:
                 for y in ends:
                     if knots[x] == knots[y] and knots[x] in bad:
                         ends[y] = None
+            broken = bool(bad)
         self._turn_around()
+        return broken
 
     def _turn_around(self) -> None:
         into: dict[Vertex, set[Vertex]] = {vertex: set() for vertex in self.out}
@@ -283,7 +293,7 @@ class _Form:
                     order.append(b)
         if len(order) < count:
             raise Inconsistent("blocks go round")
-        rank = [0] * count
+        self.rank = rank = [0] * count
         for k, a in enumerate(order):
             rank[a] = k
         self.follow, self.direct = [0] * count, after
@@ -302,28 +312,35 @@ class _Form:
         return self.place[x] < self.place[y] if a == b else bool(self.follow[a] >> b & 1)
 
     def excuses_used(self) -> Arcs | None:
-        """The same arcs, excuses discharged where the place of the excused is known; None if none is."""
+        """The same arcs, excuses discharged where the place of the excused is known, and arcs split by those that lie
+        between; None if nothing changes."""
         fresh: Arcs | None = None
         for x, y, excuses in self.excused:
-            left, between = set(), None
-            for z in excuses:
-                if z in self.block and (self.before(z, x) or self.before(y, z)):
-                    continue
-                left.add(z)
-                if z in self.block and self.before(x, z) and self.before(z, y):
-                    between = z
-            if len(left) == len(excuses) and between is None:
+            open_, between = self._open(x, y, excuses)
+            if len(open_) == len(excuses) and not between:
                 continue
             if fresh is None:
                 fresh = {vertex: dict(ends) for vertex, ends in self.out.items()}
-            if between is None:
-                fresh[x][y] = frozenset(left)
+            if not between:
+                fresh[x][y] = frozenset(open_)
                 continue
-            rest = frozenset(left - {between})
             fresh[x][y] = None
-            fresh[x][between] = join(fresh[x].get(between), rest)
-            fresh[between][y] = join(fresh[between].get(y), rest)
+            way = [x, *between, y]  # those between are on a way: each pair of neighbours is excused by the rest
+            for a, b in pairwise(way):
+                rest = frozenset(self._open(a, b, frozenset(open_) - {a, b})[0])
+                fresh[a][b] = join(fresh[a].get(b), rest)
         return fresh
+
+    def _open(self, x: Vertex, y: Vertex, excuses: frozenset[Any]) -> tuple[list[Vertex], list[Vertex]]:
+        """The excuses that still count, and of those known to lie between as many as are on one way."""
+        block, before = self.block, self.before
+        open_ = [z for z in excuses if z not in block or not (z in (x, y) or before(z, x) or before(y, z))]
+        between = [z for z in open_ if z in block and before(x, z) and before(z, y)]
+        way: list[Vertex] = []
+        for z in sorted(between, key=lambda z: (self.rank[block[z]], self.place[z])):
+            if not way or before(way[-1], z):
+                way.append(z)
+        return open_, way
 
     def arcs(self) -> Arcs:
         """Chains, and one arc per pair of neighbouring blocks, excused where it was."""

@@ -74,7 +74,7 @@ class Dpg(Layer):
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
         self.next_at = 0  # when the next own message may leave
         self.waiving = self.pausing = False
-        self.tick_due = 0
+        self.tick_due = self.seen_at = 0
         self.heard = 0  # messages since the last tick
         self.pace_ns = self.tick_ns  # what one count of the clock takes, smoothed
         self.conflicts = self.alone_since = 0
@@ -90,7 +90,7 @@ class Dpg(Layer):
         self.site.begun = False
         self.site.skips_late = options.late == "skip"
         for tag, frame in self.unsettled.items():
-            self.site.bodies.keep(tag, frame)
+            self.site.sent(self.clock, tag, frame)
         self.first: Tag | None = None  # heard in person since then
         self.heard_reports = 0
         self.alone_since = self.clock
@@ -142,9 +142,11 @@ class Dpg(Layer):
 
     def _return_if_absent(self, now: Nanoseconds) -> list[Action]:
         """Its own timer comes later than Deliv_Cycle: it was away."""
-        if now - self.tick_due <= max(2 * self.tick_ns, self.cycles.deliv * self.pace_ns) or not self.tick_due:
+        since = max(self.tick_due, self.seen_at)  # who is kept busy by what it hears is here, however late its timers
+        self.seen_at = now
+        if now - since <= max(2 * self.tick_ns, self.cycles.deliv * self.pace_ns) or not self.tick_due:
             return []
-        since, self.tick_due = self.tick_due, now
+        self.tick_due = now
         self.tick_at = now
         was = self.site
         for tag in was.since:

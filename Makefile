@@ -3,8 +3,10 @@
 # make test      all tests, on two cores (one file: make test TESTS=tests/unit/test_wire.py; in one process: WORKERS=0)
 # make lint      style, types, pages that are out of date
 # make bench     figures of this machine
+# make bench-setup  what the benchmarks in benchmarks/ need beside, into .venv (DuckDB, Polars, SimPy)
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
+# make fuzz      a million forged packets per protocol between honest members; goes on where it was interrupted
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make soak      ten minutes of crashes and pauses on real processes, verified
 # make docs      write the pages that follow from the code
@@ -20,7 +22,7 @@ SOAK_SECONDS = 600
 TESTS = tests
 WORKERS = 2
 
-.PHONY: membership help setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: fuzz membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -28,6 +30,9 @@ help:
 
 setup:
 	@sh scripts/setup.sh
+
+bench-setup:
+	@sh scripts/setup.sh bench
 
 run: setup
 	$(ORDERCAST) run $(RUN)
@@ -41,7 +46,7 @@ lint: setup
 	$(PY) -m mypy
 	$(PY) scripts/reference.py --check
 
-bench: setup
+bench: bench-setup
 	$(ORDERCAST) bench $(BENCH)
 	$(ORDERCAST) bench $(BENCH) --mode unicast
 	$(PY) benchmarks/sim_vs_simpy.py
@@ -51,6 +56,9 @@ campaign: setup
 
 mutants: setup
 	$(PY) -m tests.mutants $(MUTANTS)
+
+fuzz: setup
+	$(PY) -m tests.fuzz
 
 membership: setup
 	$(PY) benchmarks/membership_figures.py

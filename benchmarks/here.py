@@ -5,10 +5,19 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import ordercast
+
+
+def need(*packages: str) -> None:
+    """End with one sentence where a package that a benchmark compares with is missing."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        sys.exit(f"{Path(sys.argv[0]).name} needs {' and '.join(missing)}, missing here: run `make bench-setup`")
 
 
 def here() -> dict[str, Any]:

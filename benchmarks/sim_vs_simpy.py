@@ -22,7 +22,7 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
-import simpy
+from here import need
 
 import ordercast
 from ordercast.sim.scenario import Load, Scenario
@@ -58,6 +58,8 @@ def ours(scenario: Scenario) -> tuple[int, float]:
 
 def theirs(datagrams: list[tuple[int, int]], members: int) -> tuple[int, float]:
     """The same datagrams at the same times in SimPy."""
+    import simpy
+
     env = simpy.Environment()
     stores = {member: simpy.Store(env) for member in range(1, members + 1)}
     received = dict.fromkeys(stores, 0)
@@ -112,6 +114,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second, of all members together")
     options = parser.parse_args()
+    need("simpy")
     load = Load(rate=options.rate / options.members)
     scenario = Scenario(
         protocol=options.protocol, members=options.members, messages=options.messages, seed=7, load=load

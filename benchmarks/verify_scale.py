@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from here import here
+from here import here, need
 
 SUBSET = ["S2", "S15", "S17", "S18"]
 FAULTS_EACH = 5
@@ -203,7 +203,7 @@ def spark_subset(spark: Any, directory: Path) -> int:
     from ordercast.pipeline.verify import verify_paths
 
     verdicts = verify_paths(spark, [directory], SUBSET)
-    return int(verdicts.where(F.col("state") != "holds").select("run").distinct().count())
+    return int(verdicts.where(F.col("state") == "broken").select("run").distinct().count())
 
 
 def spark_all(spark: Any, directory: Path, faults: list[dict[str, Any]]) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def spark_all(spark: Any, directory: Path, faults: list[dict[str, Any]]) -> dict
         "faults": len(faults),
         "found": sum((fault["run"], fault["promise"]) in broken for fault in faults),
         "invented": len({run for run, _ in broken} - runs),
-        "not_judged": sum(row["state"] != "broken" for row in rows),
+        "not_judged": sum(row["state"] == "cannot judge" for row in rows),
     }
 
 
@@ -259,6 +259,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="spark numpy duckdb polars")
     parser.add_argument("--master", default="local[2]")
     options = parser.parse_args()
+    need(*(name for name in ("duckdb", "polars") if name in (options.only or ("duckdb", "polars"))))
     from ordercast.pipeline.session import session
 
     since = time.monotonic()

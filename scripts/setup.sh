@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes .venv with everything in it, once; quick when there is nothing to do.  Needs python3 and nothing else.
+# With the word `bench` also what the benchmarks compare us with.
 # What Debian must provide (venv, Java) is installed when we are root, else named with the line that installs it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,6 +8,7 @@ cd "$(dirname "$0")/.."
 EXTRAS=sweep,spark,spark-connect,plots,fast
 LOG=.venv/setup.log
 MARK=.venv/.ready
+BENCH_MARK=.venv/.bench-ready
 
 fail() {
     echo "setup: $*" >&2
@@ -55,26 +57,34 @@ if [ "${version:-0}" -lt 17 ]; then
     debian default-jre-headless "Java 17 or newer, which Spark needs,"
 fi
 
-if [ -f $MARK ] && [ "$(cat $MARK)" = "$(state)" ] && .venv/bin/python -c '' 2>/dev/null; then
-    exit 0
-fi
+done_before() { [ -f "$1" ] && [ "$(cat "$1")" = "$(state)" ] && .venv/bin/python -c '' 2>/dev/null; }
 
-python=$(find_python)
-"$python" -c 'import ensurepip, venv' 2>/dev/null || {
-    debian python3-venv "Python's venv module"
-    "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module: expected one with it"
-}
-
-echo "setup: installing into .venv, once; this takes a minute or two ..." >&2
-rm -f $MARK
-"$python" -m venv --clear .venv
 pip() {
     .venv/bin/python -m pip "$@" >>$LOG 2>&1 </dev/null || {
         grep -v '^WARNING: Location' $LOG | tail -n 8 >&2
         fail "pip could not install everything; the whole output is in $LOG"
     }
 }
-pip install --disable-pip-version-check -c constraints.txt pip setuptools hatchling editables
-pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e ".[$EXTRAS]" --group test --group lint
-state >$MARK
-echo "setup: done; try .venv/bin/ordercast --help" >&2
+
+everything() {
+    python=$(find_python)
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || {
+        debian python3-venv "Python's venv module"
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || fail "$python has no venv module: expected one with it"
+    }
+    echo "setup: installing into .venv, once; this takes a minute or two ..." >&2
+    rm -f $MARK
+    "$python" -m venv --clear .venv
+    pip install --disable-pip-version-check -c constraints.txt pip setuptools hatchling editables
+    pip install --disable-pip-version-check -c constraints.txt --no-build-isolation -e ".[$EXTRAS]" \
+        --group test --group lint
+    state >$MARK
+    echo "setup: done; try .venv/bin/ordercast --help" >&2
+}
+
+done_before $MARK || everything
+if [ "${1:-}" = bench ] && ! done_before $BENCH_MARK; then
+    echo "setup: installing what the benchmarks compare with ..." >&2
+    pip install --disable-pip-version-check -c constraints.txt --group bench
+    state >$BENCH_MARK
+fi

@@ -29,13 +29,15 @@ if TYPE_CHECKING:
         TraceError,
         UsageError,
     )
-    from ordercast.live.group import Group, Receipt
+    from ordercast.live.calls import Receipt
+    from ordercast.live.group import Group
     from ordercast.live.join import join
     from ordercast.types import Batch, Cause, MemberId, Message, MessageId, Service, View, ViewId, ViewKind
     from ordercast.version import __version__
 
 _HOME = {
-    **dict.fromkeys(("Group", "Receipt"), "ordercast.live.group"),
+    "Group": "ordercast.live.group",
+    "Receipt": "ordercast.live.calls",
     "join": "ordercast.live.join",
     **dict.fromkeys(
         ("Batch", "Cause", "MemberId", "Message", "MessageId", "Service", "View", "ViewId", "ViewKind"),

@@ -34,7 +34,7 @@ class Sequencer(Layer):
     def __init__(self, setup):
         self.leads = setup.identity.me == min(setup.identity.members)
         self.heard = {member: deque() for member in setup.identity.members}  # frames whose turn has not come
-        self.sender = Sender(setup, (Service.AGREED,), lambda: not any(self.heard.values()), carry=self.carry)
+        self.sender = Sender(setup, (Service.AGREED,), lambda: self.heard[setup.identity.me], carry=self.carry)
 
     def carry(self, frame):
         return [self.sender.multicast(Sent(frame))]

@@ -115,6 +115,41 @@ def _until_view(member: subprocess.Popen[str], ids: list[int]) -> None:
         pass
 
 
+@pytest.mark.parametrize("protocol", ["token_site", "totem"])
+def test_a_long_input_is_sent_by_batches_and_ended_cleanly(
+    cli: Cli, group_file: Callable[..., Path], protocol: str
+) -> None:
+    """One that cannot be sent is named, and the others are sent."""
+    count, large = 100_000, 17 * 2**20
+    (file,) = [str(group_file(1, protocol=f'"{protocol}"'))]
+    text = cli.cwd / "lines"
+    text.write_text("\n".join(map(str, range(1, count + 1))) + "\n" + "x" * large + "\nlast")
+    with open(text) as lines_of:
+        member = cli.start("member", "--config", file, "--id", "1", stdin=lines_of)
+        said = lines(member, count + 2)
+        member.send_signal(signal.SIGTERM)
+        assert member.wait(timeout=WAIT_SECONDS) == 0
+    assert [event["data"] for event in said if event["event"] == "message"] == [*map(str, range(1, count + 1)), "last"]
+    assert member.stderr is not None
+    (told,) = member.stderr.read().splitlines()
+    assert told.startswith(f"ordercast: line {count + 1} of standard input was not sent: a message of {large} bytes")
+
+
+def test_an_input_without_end_is_given_up_with_a_sentence(cli: Cli, group_file: Callable[..., Path]) -> None:
+    file = str(group_file(1, protocol='"totem"'))
+    source = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
+    member = cli.start("member", "--config", file, "--id", "1", stdin=source.stdout, stdout=subprocess.PIPE)
+    lines(member, 1_000)
+    member.send_signal(signal.SIGTERM)
+    out, err = member.communicate(timeout=WAIT_SECONDS)
+    source.kill()
+    source.communicate()
+    assert member.returncode == 0
+    last = json.loads(out.splitlines()[-1])["counter"]  # all that was accepted is delivered, and printed
+    rest = f"ordercast: line {last + 1} of standard input and those after it were not sent: the group was left\n"
+    assert err in (rest, ""), "nothing is said where no line was at hand"
+
+
 def test_junk_on_a_members_ports_is_counted_and_disturbs_nothing(cli: Cli, group_file: Callable[..., Path]) -> None:
     file = group_file(2, timeout_ms="500")
     members = [cli.start("member", "--config", str(file), "--id", str(k), stdin=subprocess.PIPE) for k in (1, 2)]

@@ -178,3 +178,47 @@ def test_peers_judge_by_the_claims():
     assert not judge.stays(new, Rival(20, True, 1), counts=30)
     assert not judge.stays(old, Rival(30, False, 9), counts=30)
     assert judge.stays(old, Rival(30, True, 9), counts=30)
+
+
+# ---------------------------------------------------------------------------------------------------- without the rule
+
+
+def peers_keep_to_the_newest(patch):
+    patch.setattr(Rivals, "stays", lambda self, peer, rival, counts: False)
+
+
+def rivals_are_not_named(patch):
+    patch.setattr(Rivals, "name", lambda self, now: None)
+
+
+def the_first_gives_way(patch):
+    outdone = Rivals.outdone
+    patch.setattr(
+        Rivals, "outdone", lambda self, now, life, rival: life == self.life and not outdone(self, now, life, rival)
+    )
+
+
+def nobody_gives_way(patch):
+    patch.setattr(Rivals, "outdone", lambda self, now, life, rival: False)
+
+
+@pytest.mark.parametrize(
+    "mutant", [peers_keep_to_the_newest, rivals_are_not_named, the_first_gives_way, nobody_gives_way],
+    ids=lambda mutant: mutant.__name__,
+)  # fmt: skip
+def test_without_the_rule(mutant, monkeypatch):
+    """Within T the second has ended, and the first is in the view again."""
+    mutant(monkeypatch)
+    assert not well()
+
+
+def test_with_the_rule():
+    assert well()
+
+
+def well():
+    world = settled(3)
+    first, second = world.owners[2], world.second(2)
+    world.run_t(0.8)
+    views = {q: owner.m.members for q, owner in world.owners.items()}
+    return second.parted and world.owners.get(2) is first and views == dict.fromkeys(world.ids, world.ids)

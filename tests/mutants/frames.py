@@ -122,7 +122,13 @@ def refuses_half(setup: Setup) -> Stack:
     return token_site(setup, sender=Half)
 
 
-@mutant("leaves_at_once", "totem", AREA, "a member that leaves drops what it had accepted, and does not say so")
+@mutant(
+    "leaves_at_once",
+    "totem",
+    AREA,
+    "a member that leaves drops what it had accepted, and does not say so",
+    scenario="unheard_leave",
+)
 def leaves_at_once(setup: Setup) -> Stack:
     class Rude(Sender):
         def settle(self, now: Nanoseconds) -> list[Action]:
@@ -134,14 +140,26 @@ def leaves_at_once(setup: Setup) -> Stack:
     return totem(setup, sender=Rude)
 
 
-@mutant("leaves_when_all_is_sent", "totem", AREA, "a member leaves before it knows that what it sent has arrived")
+@mutant(
+    "leaves_when_all_is_sent",
+    "totem",
+    AREA,
+    "a member leaves before it knows that what it sent has arrived",
+    scenario="unheard_leave",
+)
 def leaves_when_all_is_sent(setup: Setup) -> Stack:
     stack = totem(setup)
     stack.nodes[-1].layer.sender._unsettled = list  # type: ignore[attr-defined]
     return stack
 
 
-@mutant("leaves_and_names_too_little", "totem", AREA, "who gives up waiting names only what was never sent")
+@mutant(
+    "leaves_and_names_too_little",
+    "totem",
+    AREA,
+    "who gives up waiting names only what was never sent",
+    scenario="unheard_leave",
+)
 def leaves_and_names_too_little(setup: Setup) -> Stack:
     class Vague(Sender):
         def unsent(self, below: tuple[int, int] | None = None) -> tuple[int, int] | None:

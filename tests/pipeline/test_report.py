@@ -52,12 +52,13 @@ def test_a_page_of_one_run_says_once_what_it_was(tmp_path: Path) -> None:
 
 
 def test_what_protocols_note_of_time_has_a_unit() -> None:
-    figures = {"protocol": "totem", "count": 4, "p50": 10**12, "p99": 2 * 10**12, "max": 3 * 10**12}
+    keys = {"protocol": "totem", "service": "safe", "members": 3, "load": "idle"}
+    figures = {**keys, "count": 4, "p50": 10**12, "p99": 2 * 10**12, "max": 3 * 10**12}
     notes = [{**figures, "name": name, "mean": 10**12} for name in ("rotation.ns", "install.sent")]
     (table,) = report.content(None, {"notes": notes}).tables
     assert table.rows == [
-        ["totem", "rotation", 4, "1 ms", "1 ms", "2 ms", "3 ms"],
-        ["totem", "install.sent", 4, 10**6, 10**6, 2 * 10**6, 3 * 10**6],
+        [*keys.values(), "rotation", 4, "1 ms", "1 ms", "2 ms", "3 ms"],
+        [*keys.values(), "install.sent", 4, 10**6, 10**6, 2 * 10**6, 3 * 10**6],
     ]
 
 

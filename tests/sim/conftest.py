@@ -44,7 +44,7 @@ class Tiny(Layer):
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.me = setup, setup.identity.me
-        self.sender = Sender(setup, (Service.AGREED,), lambda: True, wake=self.speak, go=lambda now: [Up(Left())])
+        self.sender = Sender(setup, (Service.AGREED,), lambda: (), wake=self.speak, go=lambda now, until: [Up(Left())])
         self.sent = 0
 
     def start(self, now, identity, stored):

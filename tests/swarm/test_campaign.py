@@ -57,7 +57,8 @@ def test_planted_bugs_are_found_and_made_small(name: str, tmp_path: Path) -> Non
     (failure, place), *_ = campaign.failures(summary)
     assert failure.members <= 3 and failure.messages <= 6
     scenario = Scenario.from_file(place / "scenario.toml")
-    assert judge(scenario, maker=MUTANTS[name].maker).first == failure.promise
+    again = judge(scenario, maker=MUTANTS[name].maker)
+    assert failure.promise in [found.promise for found in again.breaks]
     assert judge(scenario).ok, "the sound protocol survives it"
     assert "ordercast simulate --scenario" in (place / "failure.txt").read_text()
     assert (place / "picture.svg").exists() == (failure.promise != "raises")

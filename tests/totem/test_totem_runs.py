@@ -5,15 +5,32 @@ from __future__ import annotations
 import pytest
 
 from ordercast import verify
-from ordercast.sim.faults import AnyFault, Burst, Consumer, Crash, Leaving, Loss, Partition, Pause, Replay, Subset
+from ordercast.sim.faults import (
+    AnyFault,
+    Burst,
+    Claimant,
+    Consumer,
+    Crash,
+    Leaving,
+    Loss,
+    Partition,
+    Pause,
+    Replay,
+    Subset,
+)
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import Hosts, Load, Scenario
 from ordercast.sim.world import run
+from ordercast.trace.schema import Kind
 
 
 def judged(scenario: Scenario) -> Outcome:
     outcome = run(scenario, level="full")
-    found = [f"{v.promise}: {v.state}: {v.text}" for v in verify.check(outcome.trace) if v.state != "holds"]
+    found = [
+        f"{v.promise}: {v.state}: {v.text}"
+        for v in verify.check(outcome.trace)
+        if v.state in ("broken", "cannot judge")
+    ]
     assert not found, found
     return outcome
 
@@ -53,6 +70,26 @@ def test_partition_in_the_middle_of_a_recovery() -> None:
                 service="safe",
             )
         )
+
+
+@pytest.mark.parametrize("at", [40.0, 61.3, 90.0])
+@pytest.mark.parametrize("wire", [False, True])
+def test_a_second_claimant_ends_and_the_first_stays(at: float, wire: bool) -> None:
+    scenario = situation(Claimant(member=2, at_ms=at), wire=wire, service="safe", closing=6)
+    outcome = judged(scenario)
+    ends = [row for row in outcome.trace.rows if row.kind == Kind.CRASH]
+    lives = [row.incarnation for row in outcome.trace.rows if row.member == 2 and row.kind == Kind.END]
+    assert len(ends) == 1 and (ends[0].detail or {})["reason"] == "outdone"
+    assert ends[0].sender_incarnation not in lives, "the second one"
+
+
+def test_a_second_claimant_takes_the_place_of_one_that_was_cut_off() -> None:
+    judged(
+        situation(
+            Partition(shape="isolate", member=2, at_ms=60, until_ms=160), Claimant(member=2, at_ms=80, until_ms=260),
+            service="safe", closing=6,
+        )
+    )  # fmt: skip
 
 
 def test_pause_of_the_token_holder_breaks_nothing() -> None:

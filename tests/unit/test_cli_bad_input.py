@@ -125,7 +125,7 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--out", "file.txt"], "--out file.txt: is not a directory"),
     ],
     "tagger": [
-        ([], "missing option '--config'"),
+        ([], "missing option --config"),
         (["--config", "/nowhere/group.toml"], "/nowhere/group.toml"),
     ],
     "member": [

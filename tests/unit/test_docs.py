@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -58,6 +60,32 @@ def test_the_header_is_as_explained() -> None:
     rows = re.findall(r"^\| (\d+) \| (\d+) \|", read("docs/reference/wire.md"), re.M)
     assert sum(int(size) for _, size in rows) == header.HEADER_BYTES
     assert [int(at) for at, _ in rows] == [sum(int(size) for _, size in rows[:k]) for k in range(len(rows))]
+
+
+COMMANDS = sorted(
+    {found for page in PAGES for found in re.findall(r"python (benchmarks/\w+\.py[^`#\n]*)", page.read_text())}
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_benchmarks_run(command: str) -> None:
+    file, *arguments = command.split()
+    asked = subprocess.run([sys.executable, file, "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert asked.returncode == 0, asked.stderr
+    assert not [word for word in arguments if word.startswith("--") and word != "--help" and word not in asked.stdout]
+
+
+def test_a_benchmark_names_what_it_lacks() -> None:
+    names = tomllib.loads(read("pyproject.toml"))["dependency-groups"]["bench"]
+    code = "import sys; sys.path.insert(0, 'benchmarks'); sys.argv = ['x.py']; from here import need; need('{}')"
+    said = subprocess.run(
+        [sys.executable, "-c", code.format("no_such_rival")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert said.returncode == 1 and said.stderr == "x.py needs no_such_rival, missing here: run `make bench-setup`\n"
+    used = {
+        name for file in (ROOT / "benchmarks").glob("*.py") for name in names if f"import {name}" in file.read_text()
+    }
+    assert used == set(names), "what is installed is used"
 
 
 def test_the_example_of_the_readme_is_the_file() -> None:

@@ -18,14 +18,15 @@ from ordercast.errors import WireError
 from ordercast.framing import Framing
 from ordercast.groups import GJoin, Groups, GState
 from ordercast.limits import MESSAGE_BYTES_MAX, RING_SEQ_MAX
-from ordercast.membership import CommitToken
-from ordercast.membership.packets import Entry
+from ordercast.membership import CommitToken, Join
+from ordercast.membership.cause import tell
+from ordercast.membership.packets import Entry, PackedRows
 from ordercast.protocols import totem
 from ordercast.protocols.hybrid import Null, Sent
 from ordercast.protocols.totem.packets import Data as RingData
 from ordercast.protocols.totem.packets import HoldCancel, Recovered, RingEntry
 from ordercast.transis.packets import Data, Nack, Retrans, Status
-from ordercast.types import Batch, Frame, Peer, Service, View, ViewId, ViewKind
+from ordercast.types import Batch, Cause, Frame, Peer, Service, View, ViewId, ViewKind
 from ordercast.wire.codec import Codec
 
 VIEW = ViewId(1, 1)  # token_site's
@@ -40,13 +41,13 @@ def frame(sender: int, counter: int, data: bytes = b"", **fields: Any) -> Frame:
 class Forger:
     """A group of honest members, and somebody who knows their packets."""
 
-    def __init__(self, protocol: str, members: int, **options: Any) -> None:
+    def __init__(self, protocol: str, members: int, start: bool = True, **options: Any) -> None:
         self.codec = Codec(registry.get(protocol).packets)
         self.script = Script()
         words = " ".join(f"{name}={value}" for name, value in options.items())
         self.script.run(f"members {members} protocol={protocol} {words}")
         self.script.run("show note")
-        if protocol == "totem":
+        if protocol == "totem" and start:
             self.script.run("run 400ms")
         self.script.out.clear()
 
@@ -225,6 +226,27 @@ def test_the_highest_ring_number_ends_nobody(seq: int) -> None:
         forger.say(HoldCancel(ViewId(seq, source)), source, 1)
     forger.script.run("run 400ms")
     forger.script.run("status 1 ring.members")
+
+
+def test_a_life_that_said_my_timeout_is_not_refused_for_another() -> None:
+    forger = Forger("totem", 2)
+    ring = forger.ring(1)
+    mine = ring.membership.times.timeout
+    join = Join(1, 8, (), None, PackedRows((), (), ()), mine + 1, tell(Cause("start")))
+    forger.say(join, 2, 1)
+    assert ring.membership.status()["other_timeout_ns"] == {}
+    forger.script.run("run 100ms")
+    assert ring.rings.ring.members == (1, 2)
+
+
+def test_a_life_that_was_refused_counts_when_it_says_my_timeout() -> None:
+    """The first that is heard of member 2 is forged; its own Joins follow."""
+    forger = Forger("totem", 2, start=False)
+    join = Join(1, 8, (), None, PackedRows((), (), ()), 77, tell(Cause("start")))
+    forger.say(join, 2, 1)
+    assert forger.ring(1).membership.status()["other_timeout_ns"] == {2: 77}
+    forger.script.run("run 200ms")
+    assert forger.ring(1).rings.ring.members == (1, 2)
 
 
 def test_a_ring_keeps_only_so_many_bytes() -> None:

@@ -211,7 +211,7 @@ ACCEPTED: dict[str, list[Case]] = {
              "| 3 view 1,2,3 =2.1 | 1 leave | 3 view 2,3 =3.2"),
         case(f"{V3} | 3 gview x 1,3 | 1 sub 1 g=x | 1 org 1 g=x | 3 del 1:1 g=x | 1 leave | {T23} | {W23}"),
         case(f"{V3} | 1 gview x 2 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),  # nobody has to have it
-        case(f"{V3} | 1 sub 1 | 0 crash 1"),
+        case(f"{V3} | 1 sub 1 | 0 crash 1 | 2 leave"),  # a crash is no leave
     ],
 }  # fmt: skip
 

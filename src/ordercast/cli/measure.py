@@ -14,7 +14,7 @@ from ordercast.errors import TraceError
 
 if TYPE_CHECKING:
     from ordercast.cli.common import Progress
-    from ordercast.pipeline.report import Tables
+    from ordercast.pipeline.collected import Tables
 
 SMALL_BYTES = 64 << 20  # of traces whose samples are few
 SHOWN = ("submit", "originate", "standstill")
@@ -64,13 +64,16 @@ def command(reading: Reading, out: Path | None, as_json: bool) -> int:
 
 
 def words(tables: Tables, bad: list[dict[str, Any]]) -> str:
+    from ordercast.pipeline.collected import axes
+    from ordercast.pipeline.curves import parameters
     from ordercast.pipeline.report import span
 
     count = len(tables["runs"])
     lines = [f"{count} run{'' if count == 1 else 's'}"]
     for row in tables["throughput"]:
         rate = f"{row['messages_per_s']:,.0f} messages/s" if row["messages_per_s"] else "no messages"
-        lines.append(f"\n{row['protocol']} {row['service']}, {row['members']} members, {row['load']}: {rate}")
+        told = ", ".join([f"{row['members']} members", *parameters(row), row["load"]])
+        lines.append(f"\n{row['protocol']} {row['service']}, {told}: {rate}")
         more = [
             f"{row['messages_per_frame']:.3g} messages a frame" if row["messages_per_frame"] else "",
             f"{row['datagrams_per_message']:.3g} datagrams a message" if row["datagrams_per_message"] else "",
@@ -80,7 +83,7 @@ def words(tables: Tables, bad: list[dict[str, Any]]) -> str:
             f"{row['view_changes']} view changes" if row["view_changes"] else "",
         ]
         lines += [f"  {', '.join(filter(None, more))}"] if any(more) else []
-        keys = ("protocol", "service", "members", "load")
+        keys = ("protocol", "service", "members", *axes([row]), "load")
         mine = [part for part in tables["latency"] if all(part[key] == row[key] for key in keys)]
         for part in sorted(mine, key=lambda part: SHOWN.index(part["name"])):
             what = f"latency from {part['name']}" if part["name"] != "standstill" else "delivery stood still"

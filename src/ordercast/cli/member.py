@@ -20,7 +20,8 @@ def command(config: Path, me: int, work: str) -> int:
     Each line of standard input is sent as one message.  Deliveries and views are printed as they come, in the order
     that all members see, each as one JSON object on a line: {"event": "view", "time": "...", ...}, {"event": "message",
     "time": "...", "sender": 2, "counter": 1, "data": "..."} (data_base64 if it is no UTF-8).  SIGTERM (or Ctrl-C)
-    leaves the group in good order; the end of standard input does not.
+    leaves the group in good order: what was accepted is sent first; a second one leaves at once.  The end of standard
+    input does not.
     """
     from ordercast.live import lifeline
 

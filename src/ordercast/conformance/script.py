@@ -37,6 +37,7 @@ from ordercast.contract import (
     Note,
     Originate,
     Packet,
+    PassedBy,
     Receive,
     Refuse,
     SetTimer,
@@ -265,6 +266,8 @@ class Script:
                 say(f"{id}: {view_text(view)}")
             case GroupView(group=group, members=members):
                 say(f"{id}: group {group} of {' '.join(map(str, members)) or 'nobody'}")
+            case PassedBy(counter=counter):
+                say(f"{id}: {id}.{counter} is not for it")
             case Left():
                 say(f"{id}: left")
                 self.members[id].up = False

@@ -1,15 +1,29 @@
-"""What may be handed to the library, and which exception says that it may not."""
+"""What may be handed to the library, what is given back for it, and which exception says that it may not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec import Struct
+
 from ordercast.errors import Closed, NotInView, Overloaded, TooLarge
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
-from ordercast.types import Service, Submission
+from ordercast.types import MessageId, Service, Submission
 from ordercast.words import short
+
+
+class Receipt(Struct, frozen=True):
+    """What is known of a message that was accepted: its id, and that it is queued here to be ordered.
+
+    `await group.delivered(receipt)` tells when it has been delivered here, and so has its place in the order.
+    """
+
+    id: MessageId
+    service: Service
+    count: int = 1  # of a batch: messages id.counter .. id.counter + count - 1
+    groups: tuple[str, ...] = ()  # the process groups it is addressed to; none: everybody
 
 
 def service_of(service: Service | str) -> Service:

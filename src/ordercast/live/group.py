@@ -20,8 +20,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from msgspec import Struct
-
 from ordercast.config import GroupConfig
 from ordercast.contract import (
     Absent,
@@ -40,7 +38,7 @@ from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
 from ordercast.live.awaited import Awaited
-from ordercast.live.calls import refusal, submission
+from ordercast.live.calls import Receipt, refusal, submission
 from ordercast.live.entry import Entry
 from ordercast.live.node import Node
 from ordercast.live.reading import BatchEvent, Reading
@@ -53,18 +51,6 @@ GroupEvent = Message | View | GroupView | Absent | Missing
 
 _forks = [0]  # how many forks this process is away from the first
 os.register_at_fork(after_in_child=lambda: _forks.__setitem__(0, _forks[0] + 1))
-
-
-class Receipt(Struct, frozen=True):
-    """What is known of a message that was accepted: its id, and that it is queued here to be ordered.
-
-    `await group.delivered(receipt)` tells when it has been delivered here, and so has its place in the order.
-    """
-
-    id: MessageId
-    service: Service
-    count: int = 1  # of a batch: messages id.counter .. id.counter + count - 1
-    groups: tuple[str, ...] = ()  # the process groups it is addressed to; none: everybody
 
 
 class Group:

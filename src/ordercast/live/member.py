@@ -13,9 +13,7 @@ import json
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -24,8 +22,8 @@ from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import Absent, GroupView, Missing
 from ordercast.drivers.terms import Other
-from ordercast.errors import Closed, OrdercastError, Overloaded
-from ordercast.live import build, report, tuning
+from ordercast.errors import Closed, Overloaded
+from ordercast.live import build, report, stdin, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
 from ordercast.live.group import Group
@@ -76,6 +74,7 @@ class Process:
         self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
         self.control = Control(folder, self.group.status)
         self.stop = asyncio.Event()
+        self.printer: asyncio.Task[None] | None = None
         self.code = 0
 
     async def run(self) -> int:
@@ -93,10 +92,18 @@ class Process:
             waiting.cancel()
         finally:
             self.control.close()
-            await self.group.leave()
+            try:
+                await self.group.leave()
+            finally:
+                if self.printer is not None:
+                    await asyncio.wait([self.printer])  # what was delivered until the end is printed, too
         return self.code
 
     def _signalled(self, code: int) -> None:
+        """The first leaves in good order, another one at once."""
+        if self.stop.is_set():
+            hurry = asyncio.ensure_future(self.group.leave(timeout=0))
+            hurry.add_done_callback(lambda task: task.cancelled() or task.exception())
         self.code = code
         self.stop.set()
 
@@ -112,16 +119,28 @@ class Process:
     # ------------------------------------------------------------------------------------------------ for people
 
     async def _talk(self) -> None:
-        reader = asyncio.ensure_future(self._print())
-        _feed(asyncio.get_running_loop(), self.group.send)
-        await self._until_stopped(reader)
+        self.printer = asyncio.ensure_future(self._print())
+        feeder = asyncio.ensure_future(self._feed())
+        try:
+            await self._until_stopped(self.printer, feeder)
+        finally:
+            feeder.cancel()
+            await asyncio.wait([feeder])
+
+    async def _feed(self) -> None:
+        await stdin.feed(self.group.send_batch)
+        await self.stop.wait()  # the end of its input is not the end of the member
 
     async def _print(self) -> None:
         async for event in self.group.batches():
             at = utc(time.time_ns())
             if type(event) is Batch:
-                for message in event.messages():
-                    say(event="message", time=at, sender=message.sender, counter=message.counter, **_text(message.data))
+                about = {"event": "message", "time": at, "sender": event.sender}
+                counters = range(event.counter, event.counter + event.count)
+                messages = zip(counters, event.payloads(), strict=True)
+                out = [json.dumps(about | {"counter": counter} | _text(data)) for counter, data in messages]
+                sys.stdout.write("\n".join(out) + "\n")
+                sys.stdout.flush()
             else:
                 say(**describe(event, at))
 
@@ -211,53 +230,12 @@ class Share:
         say(event="end", status=self.group.status())
 
 
-# ------------------------------------------------------------------------------------------------- standard input
-
-
-def _lines(handle: Callable[[bytes], None], closed: Callable[[], None]) -> None:
-    """Call `handle` with each line of standard input, in a thread of its own, then `closed`."""
-
-    def work() -> None:
-        rest = b""
-        while True:
-            try:
-                piece = os.read(0, 1 << 16)  # not through sys.stdin, whose lock would be held at the end
-            except OSError:
-                piece = b""
-            if not piece:
-                break
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                handle(line)
-        if rest:
-            handle(rest)
-        closed()
-
-    threading.Thread(target=work, name="ordercast-stdin", daemon=True).start()
-
-
-def _feed(loop: asyncio.AbstractEventLoop, send: Callable[[bytes], Any]) -> None:
-    """Each line becomes a message; a full group makes the reader wait."""
-    number = 0
-
-    def handle(line: bytes) -> None:
-        nonlocal number
-        number += 1
-        try:
-            asyncio.run_coroutine_threadsafe(send(line.removesuffix(b"\r")), loop).result()
-        except (OrdercastError, ValueError) as why:
-            print(f"ordercast: line {number} of standard input was not sent: {why}", file=sys.stderr, flush=True)
-        except (RuntimeError, asyncio.CancelledError):
-            return  # the event loop has ended
-
-    _lines(handle, lambda: None)
-
-
 def _commands(loop: asyncio.AbstractEventLoop, share: Share) -> None:
-    def handle(line: bytes) -> None:
-        loop.call_soon_threadsafe(share.command, json.loads(line))
+    def handle(lines: list[bytes]) -> None:
+        for line in lines:
+            loop.call_soon_threadsafe(share.command, json.loads(line))
 
-    _lines(handle, lambda: os._exit(1))  # the starter is gone: nothing is left to do in order
+    stdin.read_lines(handle, lambda: os._exit(1))  # the starter is gone: nothing is left to do in order
 
 
 # ----------------------------------------------------------------------------------------------------------- words

@@ -9,17 +9,13 @@ over at its end, after everything has been forwarded.  All work is per frame, ne
 from __future__ import annotations
 
 import asyncio
-import logging
-import select
-import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from ordercast.contract import (
     ALL,
-    DROP,
     TAGGER,
     Accepted,
     Action,
@@ -40,13 +36,14 @@ from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
 from ordercast.drivers.terms import Agreement, Terms
 from ordercast.errors import RunError, WireError
-from ordercast.limits import DATAGRAM_BYTES_MAX, DRAIN_DATAGRAMS_MAX
+from ordercast.limits import DATAGRAM_BYTES_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
 from ordercast.live.outgoing import Outgoing
 from ordercast.live.past import Past
 from ordercast.live.room import Room
-from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, One, Patience, Several
+from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, Patience
+from ordercast.live.sources import Sources
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
@@ -59,10 +56,7 @@ from ordercast.wire.codec import Codec
 
 REFUSED_NS = 10_000_000  # least time between two reports of one dead port
 
-Reader = tuple[NetId, NetSockets, One, Several]
 _clock = time.monotonic_ns
-TOLD = report.TOLD | {DROP}  # notes that a driver reads
-_logger = logging.getLogger("ordercast")
 
 
 class Node:
@@ -121,13 +115,7 @@ class Node:
             for net in self.nets.values():
                 net.close()
             raise
-        # Sockets are watched by a poll of our own, and the event loop watches that: there are loops (uvloop) that give
-        # a socket up when it has an error to tell, such as a dead port's answer.
-        self._poll = select.epoll()
-        self._sources: dict[int, tuple[Reader, socket.socket]] = {}
-        self._readers: list[Reader] = [
-            (n, net, partial(self.incoming.one, n), partial(self.incoming.several, n)) for n, net in self.nets.items()
-        ]
+        self._sources = Sources(self.nets, self.incoming)
 
     # --------------------------------------------------------------------------------------------------- life cycle
 
@@ -138,11 +126,7 @@ class Node:
         self.started_ns, self.wall_ns = _clock(), time.time_ns()
         if self.recorder is not None:
             self.recorder.event(self.started_ns, self.started_ns, Kind.START, wall_ns=self.wall_ns)
-        for reader in self._readers:
-            for sock in reader[1].sockets:
-                self._sources[sock.fileno()] = (reader, sock)
-                self._poll.register(sock, select.EPOLLIN)
-        self._loop.add_reader(self._poll.fileno(), self._readable)
+        self._sources.open(self._loop, self._readable)
         store = self.storage.store
         for name in store.damaged:
             self.incoming.drops["disk"] += 1
@@ -161,9 +145,7 @@ class Node:
         if not self.running:
             return
         self.running = False
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._poll.fileno())
-        self._poll.close()
+        self._sources.close()
         for net in self.nets.values():
             net.close()
         self._alarm.close()
@@ -259,20 +241,15 @@ class Node:
 
     def _readable(self) -> None:
         self._patience.renew()
-        for source, _ in self._poll.poll(0):
-            (number, net, one, several), upto = self._sources[source]
-            if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
-                net.read_errors(upto)
-            elif self.running:
-                self._input(record.Drained, self.stack.drained, number)
-            if not self.running:
-                break
+        self._drain(self._sources.read())
         self._hand_over(own_turn=True)
 
-    def _read_all(self) -> None:
-        for number, net, one, several in self._readers:
-            if self.running and net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
+    def _drain(self, read: Iterator[NetId]) -> None:
+        for number in read:
+            if self.running:
                 self._input(record.Drained, self.stack.drained, number)
+            if not self.running:
+                return
 
     def _receive(self, now: Nanoseconds, number: NetId, peer: Peer, packet: Packet, drops: int, body: Bytes) -> None:
         if not self.running:
@@ -305,13 +282,7 @@ class Node:
         self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
 
     def _say_terms(self, number: NetId, to: MemberId, terms: Terms) -> None:
-        """To one member; to all, at the start and where nobody knows the address of one that is no member here."""
-        net = self.nets[number]
-        if to in net.plan.addresses:
-            self._outgoing.to_one(net, to, terms)
-        elif to == ALL or net.plan.group is not None:
-            self._outgoing.to_all(net, terms)
-            self._outgoing.flush()
+        self._outgoing.say(self.nets[number], to, terms)
 
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
@@ -323,7 +294,7 @@ class Node:
     def _alarmed(self) -> None:
         """Queued packets first, then the timers that are (still) due, the earliest first."""
         self._patience.renew()
-        self._read_all()
+        self._drain(self._sources.read_all())
         timers = self.timers
         now = _clock()
         while self.running and timers:
@@ -370,15 +341,9 @@ class Node:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
             elif kind is Store:
                 self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
-            elif kind is Note and action.name in TOLD:  # type: ignore[attr-defined]
-                self._tell(action)  # type: ignore[arg-type]
+            elif kind is Note and action.name in report.TOLD:  # type: ignore[attr-defined]
+                report.tell(self, action)  # type: ignore[arg-type]
         outgoing.flush()
-
-    def _tell(self, note: Note) -> None:
-        if note.name == DROP:
-            self.incoming.drops[note.fields["reason"]] += 1
-        elif words := report.told(note):
-            _logger.warning("ordercast: member %d: %s", self.identity.me, words)
 
     def _set_timer(self, name: str, at: Nanoseconds) -> None:
         timers, alarm = self.timers, self._alarm

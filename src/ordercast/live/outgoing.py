@@ -10,7 +10,7 @@ import struct
 
 from msgspec import msgpack
 
-from ordercast.contract import Packet
+from ordercast.contract import ALL, Packet
 from ordercast.drivers.trains import couple
 from ordercast.live.sockets import JOINED_BYTES_MAX, NetSockets
 from ordercast.types import MemberId
@@ -54,6 +54,14 @@ class Outgoing:
             out += rest
         self._net, self._segment = net, size
         if len(out) % size or len(out) + size > JOINED_BYTES_MAX:
+            self.flush()
+
+    def say(self, net: NetSockets, to: MemberId, packet: Packet) -> None:
+        """At once: to one member; to all, also where nobody knows the address of one that is no member here."""
+        if to in net.plan.addresses:
+            self.to_one(net, to, packet)
+        elif to == ALL or net.plan.group is not None:
+            self.to_all(net, packet)
             self.flush()
 
     def flush(self) -> None:

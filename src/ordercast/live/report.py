@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
-from ordercast.contract import Note
+from ordercast.contract import DROP, Note
 from ordercast.trace.schema import DatagramCounts
 from ordercast.types import Nanoseconds, View
 from ordercast.wire.train import Station
@@ -17,7 +18,16 @@ if TYPE_CHECKING:
 TRAINS_LOST_MIN, TRAINS_LOST_SHARE = 20, 0.05  # from here on it is no accident, and repeating costs more than it saves
 
 
-TOLD = frozenset(("implausible", "probation", "rival"))
+TOLD = frozenset((DROP, "implausible", "probation", "rival"))  # notes that the driver of a live member reads
+_logger = logging.getLogger("ordercast")
+
+
+def tell(node: Node, note: Note) -> None:
+    """Count what a core dropped; log what whoever runs the member should know."""
+    if note.name == DROP:
+        node.incoming.drops[note.fields["reason"]] += 1
+    elif words := told(note):
+        _logger.warning("ordercast: member %d: %s", node.identity.me, words)
 
 
 def told(note: Note) -> str:

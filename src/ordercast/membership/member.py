@@ -156,7 +156,7 @@ class Membership:
         return self._end(now)
 
     def ignored(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
-        """A packet that `heard` has not let pass: perhaps it shows two lives of one id."""
+        """A packet that `heard` has not let pass: perhaps it shows two lives of one id, or my T after all."""
         rival = packet.rival if type(packet) is Hello else None
         if self.state is State.PARTED:
             return []
@@ -166,7 +166,10 @@ class Membership:
             if rival is not None and self.sight.rivals.outdone(now, peer.incarnation, rival):
                 self.standing.happens(now, Happening.OUTDONE, report.outdone(self.me, peer.incarnation, rival))
             return self._end(now)
-        if rival is not None and self.sight.rival(now, peer, rival):
+        counts = rival is not None and self.sight.rival(now, peer, rival)
+        if type(packet) is Join and packet.timeout_ns == self.times.timeout:
+            counts = self.sight.same_timeout(peer)
+        if counts:
             return (self.heard(now, peer) or []) + self.receive(now, peer, packet)
         return []
 
@@ -198,6 +201,7 @@ class Membership:
             if self.voice.recompute(now):
                 self.standing.happens(now, Happening.NEWS)
             return
+        self.sight.same_timeout(peer)
         if not self.sight.believable(now, peer.id, join.ring_seq, join.rows):
             return
         changed = self.voice.absorb(now, peer, join.rows)

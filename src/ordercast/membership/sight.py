@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ordercast.contract import Action, Note
+from ordercast.contract import Action, Note, dropped
 from ordercast.membership.choose import Row
 from ordercast.membership.evidence import Evidence
 from ordercast.membership.packets import VERSION_MAX, PackedRows, Rival
@@ -27,8 +27,8 @@ class Sight:
     """Evidence, table and tuning of one member.  `say` takes notes; `reborn` hears of every new life of a member."""
 
     __slots__ = (
-        "_rows_seen", "_say", "configured", "evidence", "implausible", "incarnation", "me", "other_timeout",
-        "plausible", "reborn", "rivals", "table", "tuning",
+        "_rows_seen", "_same_timeout", "_say", "configured", "evidence", "implausible", "incarnation", "me",
+        "other_timeout", "plausible", "reborn", "rivals", "table", "tuning",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +52,7 @@ class Sight:
         self.reborn = reborn
         self._say = say
         self._rows_seen: dict[MemberId, PackedRows] = {}
+        self._same_timeout: dict[MemberId, Incarnation] = {}  # lives that have said they use my T
 
     def start(self, now: Nanoseconds, ring_seq: int) -> None:
         self.plausible.start(now, ring_seq)
@@ -142,8 +143,19 @@ class Sight:
         youngest = max((row.incarnation for row in rows.rows), default=0)
         return self.plausible.life(now, youngest) or self.doubt(q, f"life {youngest}")
 
+    def same_timeout(self, peer: Peer) -> bool:
+        """This life says that it uses my T, which it does for good.  True if it was refused until now."""
+        self._same_timeout[peer.id] = peer.incarnation
+        if self.other_timeout.get(peer.id, (None, 0))[0] != peer.incarnation:
+            return False
+        del self.other_timeout[peer.id]
+        return True
+
     def refuse(self, peer: Peer, timeout_ns: Nanoseconds) -> None:
-        """It uses another T: its packets are no evidence, and status names it."""
+        """It uses another T: its packets are no evidence, and status names it.  Not so if it has said otherwise."""
+        if self._same_timeout.get(peer.id) == peer.incarnation:
+            self._say(dropped("timeout", member=peer.id))
+            return
         self.other_timeout[peer.id] = (peer.incarnation, timeout_ns)
         self.evidence.forget(peer.id)
         self._say(Note("other_timeout", {"member": peer.id, "timeout_ns": timeout_ns}))

@@ -5,12 +5,13 @@ For a single run's report, for machines without Java, and as the twin that the S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from ordercast.pipeline import measure
+from ordercast.pipeline.collected import collected
 from ordercast.pipeline.measure import BAD, FACTS, KEYS, NOTE, PAIR, PERCENTS, RUN, SAMPLE
 from ordercast.trace.find import Unit, find
 
@@ -32,23 +33,23 @@ def tables(units: Iterable[Unit], bad: list[Row] | None = None) -> dict[str, lis
     if bad is not None:
         bad += [{"path": row["path"], "offset": row["value"], "reason": row["name"]} for row in of[BAD]]
     runs = _runs(of[RUN])
-    return {
+    return collected({
         "runs": runs,
         "throughput": _throughput(runs),
         "latency": _percentiles(of[SAMPLE], [*KEYS, "rate", "name"]),
         "histogram": _histogram(of[SAMPLE]),
         "skew_free": _skew_free(of[PAIR]),
-        "notes": _percentiles(of[NOTE], ["protocol", "name"]),
-    }
+        "notes": _percentiles(of[NOTE], [*KEYS, "rate", "name"]),
+    })  # fmt: skip
 
 
 def _by(rows: Iterable[Row], keys: Iterable[str]) -> list[tuple[Group, list[Row]]]:
-    """Groups in the order of their keys, null first, as Spark sorts."""
+    """Rows by their keys."""
     names = list(keys)
     groups: dict[Group, list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in names), []).append(row)
-    return sorted(groups.items(), key=lambda item: tuple((part is not None, part) for part in item[0]))
+    return list(groups.items())
 
 
 def _percentiles(rows: list[Row], keys: list[str]) -> list[Row]:
@@ -103,7 +104,7 @@ def _runs(rows: list[Row]) -> list[Row]:
         facts = msgspec.json.decode(row["facts"])
         line = {name: row[name] for name in ("path", "run", *KEYS, "rate")}
         out.append(line | {name: facts.get(name) for name in FACTS})
-    return sorted(out, key=lambda row: (row["run"], row["path"]))
+    return out
 
 
 def _throughput(runs: list[Row]) -> list[Row]:
@@ -141,14 +142,3 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 def _quotient(above: float | None, below: float | None) -> float | None:
     return None if above is None or not below else above / below
-
-
-def series(rows: list[Row], name: str, label: Callable[[Row], str]) -> dict[str, tuple[list[float], list[float]]]:
-    """Histogram rows of one latency as curves: label -> (bucket, messages)."""
-    out: dict[str, tuple[list[float], list[float]]] = {}
-    for row in rows:
-        if row["name"] == name:
-            x, y = out.setdefault(label(row), ([], []))
-            x.append(row["bucket"])
-            y.append(row["messages"])
-    return out

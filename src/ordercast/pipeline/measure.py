@@ -5,22 +5,25 @@ native DataFrame aggregation.  Sums are whole nanoseconds, percentiles exact (ne
 on any master.
 
     runs        one row per run: load, messages, span, traffic, views, retransmissions
-    latency     per protocol, service, members and load: count, mean, percentiles of each kind of latency
+    latency     per protocol, service, members, parameters and load: count, mean, percentiles of each kind of latency
     histogram   the distribution behind it, in buckets of a sixteenth of an octave
     skew_free   mean latency by the two methods of the Totem paper, from clocks that were never compared
     notes       what protocols note for themselves (ProtocolInfo.measures)
-    throughput  per protocol and load: messages a second, utilisation, datagrams and bytes per message
+    throughput  likewise: messages a second, utilisation, datagrams and bytes per message
+
+Every axis of a sweep is a key: in the frames as one column of JSON, `parameters`; in the collected tables as columns of
+their own between `members` and `load`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ordercast.errors import TraceError
+from ordercast.pipeline.collected import collected
 from ordercast.pipeline.scatter import arrow_schema, scatter
 from ordercast.pipeline.verify import Paths
 from ordercast.trace.find import Unit, find
@@ -34,21 +37,14 @@ if TYPE_CHECKING:
     from ordercast.trace.columns import Columns
 
 PERCENTS = (50, 90, 99, 99.9)
-KEYS = ("protocol", "service", "members", "load")
+KEYS = ("protocol", "service", "members", "parameters", "load")
 # one long table leaves the tasks: `what` says which of the tables a row belongs to
 SCHEMA = (
-    "what string, path string, run string, protocol string, service string, members bigint, load string, rate double, "
-    "name string, a bigint, b bigint, value bigint, weight bigint, facts string"
+    "what string, path string, run string, protocol string, service string, members bigint, "
+    "parameters string, load string, rate double, name string, a bigint, b bigint, value bigint, weight bigint, "
+    "facts string"
 )
 SAMPLE, PAIR, NOTE, RUN, BAD = "sample", "pair", "note", "run", "unreadable"
-ORDER: dict[str, tuple[str, ...]] = {  # of the tables' rows, once they are collected
-    "runs": ("run", "path"),
-    "throughput": (*KEYS, "rate"),
-    "latency": (*KEYS, "rate", "name"),
-    "histogram": (*KEYS, "name", "bucket"),
-    "skew_free": (*KEYS, "method"),
-    "notes": ("protocol", "name"),
-}
 
 
 class Measures(msgspec.Struct):
@@ -90,7 +86,7 @@ def tables_of(long: DataFrame) -> Measures:
         latency=percentiles(of[SAMPLE], [*KEYS, "rate", "name"]),
         histogram=_histogram(of[SAMPLE]),
         skew_free=_skew_free(of[PAIR]),
-        notes=percentiles(of[NOTE], ["protocol", "name"]),
+        notes=percentiles(of[NOTE], [*KEYS, "rate", "name"]),
         throughput=_throughput(runs),
         unreadable=of[BAD].select("path", F.col("value").alias("offset"), F.col("name").alias("reason")),
     )
@@ -235,8 +231,10 @@ def _kind(header: Header) -> dict[str, Any]:
     from ordercast.pipeline import numbers
 
     words, rate = numbers.load(header)
-    return {"protocol": header.protocol, "service": header.service, "members": len(header.members), "load": words,
-            "rate": rate}  # fmt: skip
+    own = {axis: value for axis, value in header.parameters.items() if axis not in KEYS}
+    parameters = msgspec.json.encode(own, order="sorted").decode()
+    return {"protocol": header.protocol, "service": header.service, "members": len(header.members),
+            "parameters": parameters, "load": words, "rate": rate}  # fmt: skip
 
 
 def _run_batches(path: str, header: Header, columns: Columns, kind: dict[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -307,15 +305,6 @@ def collect(measures: Measures, bad: list[dict[str, Any]] | None = None) -> dict
     try:
         if bad is not None:
             bad += sorted(measures.unreadable.toArrow().to_pylist(), key=lambda row: (row["path"], row["offset"]))
-        return {name: _sorted(frame.toArrow().to_pylist(), ORDER[name]) for name, frame in measures.tables().items()}
+        return collected({name: frame.toArrow().to_pylist() for name, frame in measures.tables().items()})
     finally:
         measures.samples.unpersist()
-
-
-def _sorted(rows: list[dict[str, Any]], keys: Sequence[str]) -> list[dict[str, Any]]:
-    """By their keys, null first; whole numbers too wide for 64 bits come as decimals."""
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, Decimal):
-                row[name] = int(value)
-    return sorted(rows, key=lambda row: [(row[key] is not None, row[key]) for key in keys])

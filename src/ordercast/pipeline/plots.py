@@ -96,8 +96,9 @@ def distribution(name: str, series: Series, label: str = "latency") -> str:
         right.set_ylabel("% delivered within")
         right.set_ylim(0, 102)
         if len(series) > 1:
-            figure.legend(loc="outside lower center", fontsize=8, ncols=1 if len(series) > 4 else 2)
+            figure.legend(loc="outside lower center", fontsize=8, ncols=columns)
 
+    columns = 1 if len(series) > 4 or max(map(len, series), default=0) > 50 else 2  # long words need the whole width
     return _draw(name, paint, 8.4, 2.9 + (0.22 * len(series) if len(series) > 1 else 0))
 
 
@@ -144,9 +145,9 @@ def lines(name: str, series: Series, x: str, y: str, *, log_x: bool = False, zer
         if zero:
             axes.set_ylim(0, 1.12 * max((value for _, ys in series.values() for value in ys), default=1.0))
         if len(series) > 1:
-            axes.legend(fontsize=8)
+            figure.legend(loc="outside lower center", fontsize=8)
 
-    return _draw(name, paint, 5.4, 3.1)
+    return _draw(name, paint, 5.4, 3.1 + (0.2 * len(series) if len(series) > 1 else 0))
 
 
 def rate_over_time(name: str, series: Series, marks: Sequence[tuple[float, str]] = ()) -> str:

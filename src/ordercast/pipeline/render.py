@@ -27,6 +27,7 @@ class Table(Struct):
     rows: list[list[Any]]
     note: str = ""
     anchor: str = ""
+    whole: bool = False  # shown to its last row, however many
 
 
 class PromiseLine(Struct):
@@ -277,7 +278,7 @@ def _is_wide(svg: str) -> bool:
 
 
 def _table(table: Table) -> str:
-    hidden = len(table.rows) - ROWS_MAX
+    hidden = 0 if table.whole else len(table.rows) - ROWS_MAX
     note = table.note + (f" Showing {ROWS_MAX} of {number(len(table.rows))} rows." if hidden > 0 else "")
     said = f'<p class="soft">{escape(note.strip())}</p>' if note else ""
     return f'<h2>{escape(table.title)}</h2>{said}<div class="card scroll">{_cells(table)}</div>'
@@ -294,7 +295,7 @@ def _cells(table: Table) -> str:
     head = "".join(f"<th{m}>{name}</th>" for name, m in zip(heads, mark, strict=True))
     rows = "".join(
         "<tr>" + "".join(_td(value, m) for value, m in zip(row, mark, strict=True)) + "</tr>"
-        for row in table.rows[:ROWS_MAX]
+        for row in (table.rows if table.whole else table.rows[:ROWS_MAX])
     )
     return f"<table><tr>{head}</tr>{rows}</table>"
 

@@ -15,7 +15,9 @@ from typing import Any
 import msgspec
 
 from ordercast.errors import RunError, TraceError
-from ordercast.pipeline import here, plots
+from ordercast.pipeline import curves, here, plots
+from ordercast.pipeline.collected import Tables, axes
+from ordercast.pipeline.curves import PICTURE_BYTES
 from ordercast.pipeline.render import Break, Content, Plot, PromiseLine, Table, number, page
 from ordercast.pipeline.told import views_told
 from ordercast.pipeline.verify import Summary, summarise_rows, verify_here
@@ -26,11 +28,6 @@ from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import CATALOGUE
 from ordercast.version import __version__
 
-Tables = dict[str, list[dict[str, Any]]]
-
-CURVES_MAX = 8  # curves in one plot
-PICTURE_BYTES = 64 << 20  # a trace up to this size is looked at for pictures
-BUCKETS = 80  # of the delivery rate over a run
 BREAKS_SHOWN = 12
 PICTURES_MAX = 6
 NANOSECONDS = ".ns"  # ends the name of a note that is a time
@@ -104,10 +101,10 @@ def content(
         out.breaks_total = summary.broken_total
         out.doubts = [(row["run"], row["promise"], _short(row)) for row in summary.doubts[:20]]
         out.set_aside = [(row["path"], row["offset"] or 0, row["text"]) for row in summary.unreadable]
-    out.plots = _plots(tables, units)
-    out.tables = [_without_title(table) for table in _tables(tables)] if len(runs) == 1 else _tables(tables)
+    out.plots = curves.of_tables(tables, units)
+    out.tables = _tables(tables)
     if len(runs) == 1:
-        out.tables += views_told(units)
+        out.tables = [_without(table, {*_keys(runs), "runs"}) for table in out.tables] + views_told(units)
     out.pictures = _pictures(units) if len(runs) == 1 else []
     out.foot = f"ordercast {__version__}. This page is one file and loads nothing from outside."
     if not plots.available():
@@ -125,7 +122,7 @@ def _title(runs: list[dict[str, Any]], protocols: list[str]) -> str:
 
 
 def _lead(summary: Summary | None, runs: list[dict[str, Any]], engine: str) -> str:
-    load = f"Load: {runs[0]['load']}. " if len(runs) == 1 else ""
+    load = f"Load: {', '.join([*curves.parameters(runs[0]), runs[0]['load']])}. " if len(runs) == 1 else ""
     how = {"spark": "judged by the array checkers on Spark", "plain": "judged by the plain checkers"}.get(
         engine, engine
     )
@@ -197,72 +194,6 @@ def _break(row: dict[str, Any], units: Sequence[Unit]) -> Break:
     return Break(row["run"], promise.id, promise.name, promise.statement, _short(row), rows, picture)
 
 
-# ------------------------------------------------------------------------------------------------------------- plots
-
-
-def _label(row: dict[str, Any]) -> str:
-    return f"{row['protocol']} {row['service']}, {row['members']} members, {row['load']}"
-
-
-def _plots(tables: Tables, units: Sequence[Unit]) -> list[Plot]:
-    out: list[Plot] = []
-    if not plots.available():
-        return out
-    curves = here.series(tables.get("histogram", []), "submit", _label)
-    if curves:
-        shown = dict(list(curves.items())[:CURVES_MAX])
-        said = "From submit to delivery at each member, weighted by messages."
-        if len(shown) < len(curves):
-            said += f" {len(shown)} of {len(curves)} loads."
-        if len(shown) == 1:
-            shown = {"": next(iter(shown.values()))}
-        out.append(Plot("Latency", plots.distribution("latency", shown), said))
-    out += _by_load(tables)
-    rate = _rate_plot(tables, units)
-    return [*out, rate] if rate else out
-
-
-def _by_load(tables: Tables) -> list[Plot]:
-    """Curves over the offered rate, where a protocol was run at several."""
-    latency: dict[str, dict[float, float]] = {}
-    for row in tables.get("latency", []):
-        if row["name"] == "submit" and row["rate"]:
-            word = f"{row['protocol']} {row['service']}, {row['members']} members"
-            latency.setdefault(word, {})[row["rate"]] = row["mean"] / 1e6
-    through: dict[str, dict[float, float]] = {}
-    for row in tables.get("throughput", []):
-        if row["rate"] and row["messages_per_s"]:
-            word = f"{row['protocol']} {row['service']}, {row['members']} members"
-            through.setdefault(word, {})[row["rate"]] = row["messages_per_s"]
-    out: list[Plot] = []
-    for title, found, label in (
-        ("Mean latency by load", latency, "mean latency (ms)"),
-        ("Throughput by load", through, "ordered messages / s"),
-    ):
-        curves = {word: (sorted(at), [at[x] for x in sorted(at)]) for word, at in found.items() if len(at) > 1}
-        if curves:
-            out.append(
-                Plot(title, plots.lines(title, dict(list(curves.items())[:CURVES_MAX]), "offered messages / s", label))
-            )
-    return out
-
-
-def _rate_plot(tables: Tables, units: Sequence[Unit]) -> Plot | None:
-    """Deliveries over time of a single run."""
-    if len(tables.get("runs", [])) != 1 or len(units) != 1 or units[0].bytes > PICTURE_BYTES:
-        return None
-    from ordercast.pipeline import numbers
-
-    for _, columns in runs_of(units[0], []):
-        found = numbers.rates(columns, BUCKETS)
-        if found.curves:
-            named = {f"member {member}": curve for member, curve in found.curves.items()}
-            shown = dict(list(named.items())[:CURVES_MAX])
-            said = "Messages delivered at each member; lines mark views and crashes."
-            return Plot("Deliveries over time", plots.rate_over_time("rate", shown, found.marks), said)
-    return None
-
-
 # ------------------------------------------------------------------------------------------------------------ tables
 
 
@@ -270,19 +201,19 @@ def _tables(tables: Tables) -> list[Table]:
     out: list[Table] = []
     latency = tables.get("latency", [])
     if latency:
-        columns = ["protocol", "service", "members", "load", "from", "messages", "mean", "median", "90 %", "99 %",
-                   "99.9 %", "largest"]  # fmt: skip
+        keys = _keys(latency)
+        columns = [*keys, "from", "messages", "mean", "median", "90 %", "99 %", "99.9 %", "largest"]
         rows = [
-            [row["protocol"], row["service"], row["members"], row["load"], row["name"], row["count"],
+            [*(row[key] for key in keys), row["name"], row["count"],
              *(span(row[name]) for name in ("mean", "p50", "p90", "p99", "p99_9", "max"))]
             for row in latency
         ]  # fmt: skip
         note = "From submit or origination to delivery; standstill: how long delivery paused around a view change."
-        out.append(Table("Latency in figures", columns, rows, note))
+        out.append(Table("Latency in figures", columns, rows, note, whole=True))
     throughput = tables.get("throughput", [])
     if throughput:
-        names = {
-            "protocol": "protocol", "service": "service", "members": "members", "load": "load", "runs": "runs",
+        names = {key: key for key in _keys(throughput)} | {
+            "runs": "runs",
             "messages": "messages", "messages_per_s": "messages / s", "messages_per_frame": "messages / frame",
             "datagrams_per_message": "datagrams / message", "bytes_per_delivery": "bytes / delivery",
             "useful_share": "useful share", "utilisation": "utilisation", "retransmitted": "retransmitted",
@@ -290,41 +221,33 @@ def _tables(tables: Tables) -> list[Table]:
         }  # fmt: skip
         kept = [name for name in names if any(row[name] is not None for row in throughput)]
         rows = [[row[name] for name in kept] for row in throughput]
-        out.append(Table("Throughput and traffic", [names[name] for name in kept], rows))
+        out.append(Table("Throughput and traffic", [names[name] for name in kept], rows, whole=True))
     skew = tables.get("skew_free", [])
     if skew:
-        rows = [[row["protocol"], row["members"], row["load"], row["method"], row["messages"], span(row["mean_ns"])]
-                for row in skew]  # fmt: skip
+        keys = _keys(skew)
+        rows = [[*(row[k] for k in keys), row["method"], row["messages"], span(row["mean_ns"])] for row in skew]
         note = (
             "Mean latency from origination, by two methods that need no synchronised clocks (Totem's paper, section 4)."
         )
-        out.append(
-            Table(
-                "Latency free of clock skew", ["protocol", "members", "load", "method", "messages", "mean"], rows, note
-            )
-        )
+        out.append(Table("Latency free of clock skew", [*keys, "method", "messages", "mean"], rows, note, whole=True))
     notes = tables.get("notes", [])
     if notes:
-        rows = [[row["protocol"], row["name"].removesuffix(NANOSECONDS), row["count"], *_noted(row)] for row in notes]
-        out.append(
-            Table("What protocols note", ["protocol", "what", "times", "mean", "median", "99 %", "largest"], rows)
-        )
+        keys = _keys(notes)
+        rows = [[*(row[key] for key in keys), row["name"].removesuffix(NANOSECONDS), row["count"], *_noted(row)]
+                for row in notes]  # fmt: skip
+        columns = [*keys, "what", "times", "mean", "median", "99 %", "largest"]
+        out.append(Table("What protocols note", columns, rows, whole=True))
     runs = tables.get("runs", [])
     if len(runs) > 1:
-        columns = [
-            "run",
-            "protocol",
-            "service",
-            "members",
-            "load",
-            "originated",
-            "deliveries",
-            "view_changes",
-            "crashes",
-        ]
+        columns = ["run", *_keys(runs), "originated", "deliveries", "view_changes", "crashes"]
         rows = [[row[name] for name in columns] for row in runs]
         out.append(Table("Runs", [name.replace("_", " ") for name in columns], rows))
     return out
+
+
+def _keys(rows: list[dict[str, Any]]) -> list[str]:
+    """What a table is by: every parameter of a sweep, too."""
+    return ["protocol", "service", "members", *axes(rows), "load"]
 
 
 def _noted(row: dict[str, Any]) -> list[Any]:
@@ -333,11 +256,11 @@ def _noted(row: dict[str, Any]) -> list[Any]:
     return [span(value) for value in values] if row["name"].endswith(NANOSECONDS) else values
 
 
-def _without_title(table: Table) -> Table:
+def _without(table: Table, said: set[str]) -> Table:
     """Without the columns that say what the page's title and first line say of its only run."""
-    kept = [k for k, name in enumerate(table.columns) if name not in ("protocol", "service", "members", "load", "runs")]
+    kept = [k for k, name in enumerate(table.columns) if name not in said]
     rows = [[row[k] for k in kept] for row in table.rows]
-    return Table(table.title, [table.columns[k] for k in kept], rows, table.note, table.anchor)
+    return Table(table.title, [table.columns[k] for k in kept], rows, table.note, table.anchor, table.whole)
 
 
 def verdict_tables(summary: Summary) -> Tables:

@@ -76,7 +76,8 @@ def run_here(points: Sequence[Point], options: Options, workers: int | None = No
 
 def _argument(point: Point, options: Options) -> dict[str, Any]:
     trace = f"{options.out}/trace/{SINGLE}{point.run}.parquet" if options.traces and options.out else None
-    return {"run": point.run, "scenario": point.scenario, "level": options.level, "trace": trace}
+    named = {"run": point.run, "scenario": point.scenario, "parameters": point.parameters}
+    return named | {"level": options.level, "trace": trace}
 
 
 def row(point: Point, result: Result) -> dict[str, Any]:

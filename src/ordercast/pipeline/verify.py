@@ -89,9 +89,9 @@ def judge_columns(unit: Unit, promises: Sequence[str] | None) -> Iterator[dict[s
         file = ParquetFile(unit.path)
         wanted = promises or list(dict.fromkeys(id for header in file.headers.values() for id in header.promises))
         for headers, cuts, columns in file.groups(columns_for(wanted)):
-            for k, header in enumerate(headers):
+            for header in headers:
                 _named(unit, header, promises)
-                sound(unit.path, header, columns.slice(cuts[k], cuts[k + 1]))
+            sound(unit.path, headers, cuts, columns)
             verdicts = check_many(columns, cuts, headers, promises)
             for k, header in enumerate(headers):
                 yield header, cuts[k + 1] - cuts[k], verdicts[k]

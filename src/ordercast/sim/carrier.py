@@ -53,6 +53,7 @@ class Carrier:
         self.sizes = sizes or self.trains or any(medium.needs_size for medium in self.media)
         self.filters: list[Filter[Any]] = []  # faults on links, at work now
         self.memories: list[Remembering] = []
+        self.seconds: dict[int, Host] = {}  # of members that two processes say they are
         self._weigh()
         self.transmitted = 0
         self._queue, self._number = schedule.queue, schedule.number
@@ -113,6 +114,14 @@ class Carrier:
             datagram = (net, host.peer, packet, size, data, multicast)
             for member, at in self._reach(medium, host.id, receivers, packet, size):
                 self._fly(host.id, member, at, datagram, multicast)
+            if multicast and host.id in self.seconds:
+                self._to_other(host, medium, datagram)
+
+    def _to_other(self, host: Host, medium: Medium, datagram: Datagram) -> None:
+        """Of two processes that are one member, what one says reaches the other as well."""
+        second = self.seconds[host.id]
+        other = self.hosts[host.id] if host is second else second
+        self._put(self.schedule.time + medium.bound, other, datagram)
 
     def _train(self, host: Host, packet: Packet, size: int, wire: bool) -> Sequence[bytes | None]:
         """The bytes of each datagram it travels in; None for one that travels as an object."""
@@ -140,7 +149,11 @@ class Carrier:
             self.arrive_at(when, to, copy)
 
     def arrive_at(self, time: int, to: int, datagram: Datagram) -> None:
-        host = self.hosts[to]
+        self._put(time, self.hosts[to], datagram)
+        if datagram[5] and to in self.seconds:
+            self._put(time, self.seconds[to], datagram)
+
+    def _put(self, time: int, host: Host, datagram: Datagram) -> None:
         if datagram[4] is not None:
             self.schedule.later(time, self.arrive, host, datagram)
         else:
@@ -166,9 +179,18 @@ class Carrier:
         self.memories.remove(memory)
         self._weigh()
 
+    def seat(self, second: Host) -> None:
+        """A second process for a member that has one."""
+        self.seconds[second.id] = second
+        self._weigh()
+
+    def unseat(self, member: int) -> None:
+        del self.seconds[member]
+        self._weigh()
+
     def _weigh(self) -> None:
         """Whether datagrams take the longer way."""
-        self.slow = self.scenario.wire or self.trains or bool(self.filters) or bool(self.memories)
+        self.slow = self.scenario.wire or self.trains or bool(self.filters or self.memories or self.seconds)
 
     @property
     def delay_ns(self) -> int:

@@ -256,6 +256,14 @@ class OtherTimeout(MemberFault, frozen=True, kw_only=True, tag="other_timeout"):
     times: Times = 2.0
 
 
+class Claimant(MemberFault, frozen=True, kw_only=True, tag="claimant"):
+    """A second process says it is this member, on a machine of its own with an empty disk: multicasts reach both, what
+    is sent to the member alone reaches the first.  It ends with the fault; a first one that gave way is started again
+    then."""
+
+    family = "crash"
+
+
 class Pause(MemberFault, frozen=True, kw_only=True, tag="pause"):
     """The process stands still for `for_ms`; datagrams wait in its buffer.  `on`: from just before it next transmits
     a packet of that type (a token: while it holds it)."""
@@ -348,7 +356,7 @@ class Consumer(MemberFault, frozen=True, kw_only=True, tag="consumer"):
 
 AnyFault = (
     Loss | BurstLoss | Subset | Mtu | Duplication | Reordering | Slowness | Clog | Swizzle | Corruption | Version
-    | Replay | Foreign | Cut | Partition | Crash | Storm | OtherTimeout | Pause | Leaving | Regroup | Slow | Drift
-    | ClockJump | DiskFault | Burst | SmallBuffer | Consumer
+    | Replay | Foreign | Cut | Partition | Crash | Storm | OtherTimeout | Claimant | Pause | Leaving | Regroup | Slow
+    | Drift | ClockJump | DiskFault | Burst | SmallBuffer | Consumer
 )  # fmt: skip
 FAULTS: tuple[type[Fault], ...] = get_args(AnyFault)

@@ -74,6 +74,11 @@ class Clock:
         time = self.anchor + passed
         return time if self.now(time) >= now else time + 1
 
+    def copy(self) -> Clock:
+        clock = Clock(self.base, self.ppm)
+        clock.anchor = self.anchor
+        return clock
+
     def drift(self, time: int, ppm: int) -> None:
         """Run at another pace from now on."""
         self.base, self.anchor = self.now(time), time

@@ -12,6 +12,8 @@ from ordercast.drivers.incoming import Incoming
 from ordercast.drivers.store import Store
 from ordercast.drivers.terms import Agreement, Terms, terms_of
 from ordercast.errors import UsageError
+from ordercast.sim.application import Application
+from ordercast.sim.disk import Disk
 from ordercast.sim.driver import Driver
 from ordercast.sim.faults import OtherTimeout
 from ordercast.sim.host import Host
@@ -34,6 +36,7 @@ class Lives:
         self.options, self.frame_bytes = options, frame_bytes
         self.schedule, self.journal = driver.schedule, driver.journal
         driver.left, driver.ended = self.left, self._outdone
+        self.outdone: set[int] = set()  # members whose first process gave way to a second one
 
     def start(self, host: Host) -> None:
         """A process starts, with what its disk holds; as live, not at all if its incarnation cannot be stored."""
@@ -177,6 +180,20 @@ class Lives:
         """Another process has its place."""
         if host.up and host.incarnation == incarnation:
             self.crash(host, "outdone")
+            if self.driver.carrier.hosts[host.id] is host:
+                self.outdone.add(host.id)
+
+    def second(self, first: Host) -> Host:
+        """Another process that says it is this member starts; its application only reads."""
+        disk = Disk(first.disk.write_ns, self.scenario.generator(f"disk/second/{first.id}"))
+        host = Host(first.id, first.nets, first.clock.copy(), disk, first.cost, first.recorded)
+        host.wall_ns, host.lives = first.wall_ns, first.lives
+        host.buffer_packets_max, host.buffer_bytes_max = first.buffer_packets_max, first.buffer_bytes_max
+        host.application = Application(self.scenario, self.driver, host, iter(()), first.application.service, None, ())
+        self.driver.carrier.seat(host)
+        self.start(host)
+        first.lives = host.lives  # no two lives have one number
+        return host
 
     # ------------------------------------------------------------------------------------------------ in mid-handler
 

@@ -154,7 +154,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     away: Literal["crashed", "cut"] = "crashed"  # what the others are from then on
     closing: Count = 0  # messages the core submits 4 T after the heal point, in turn: what liveness is judged by
     settle_ms: Ms = 400.0  # calm after the last message and the heal point before the run ends
-    limit_ms: Annotated[float, Meta(ge=1e-3, le=10 * DAY_MS)] = 60_000.0  # the run ends here whatever happens
+    limit_ms: Annotated[float, Meta(ge=1e-3, le=100 * DAY_MS)] = 60_000.0  # the run ends here whatever happens
 
     # ------------------------------------------------------------------------------------------------------ reading
 

@@ -163,9 +163,6 @@ class World:
         """The last row of a member that is up at the end; its status."""
         assert host.stack is not None
         status = host.stack.status()
-        agreement = host.incoming.agreement if host.incoming is not None else None
-        if agreement is not None and agreement.others:
-            status["terms"] = {"waits": "; ".join(agreement.words())}
         waits = {layer: said["waits"] for layer, said in status.items() if said.get("waits")}
         traffic = {"transmitted": host.transmitted}
         if host.transmitted_bytes:
@@ -174,6 +171,9 @@ class World:
         time = self.schedule.time
         host.recorder.event(time, host.clock.now(time), Kind.END, queues=queues, waits=waits, traffic=traffic)
         host.recorder.close()
+        agreement = host.incoming.agreement if host.incoming is not None else None
+        if agreement is not None and agreement.others:  # the driver's, no wait of the core: not in the row
+            status["terms"] = {"waits": "; ".join(agreement.words())}
         return status
 
 

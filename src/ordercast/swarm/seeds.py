@@ -17,7 +17,7 @@ from ordercast import registry
 from ordercast.drivers.sizes import frame_bytes
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
-from ordercast.sim.faults import AnyFault, ClockJump, Crash, DiskFault, Storm
+from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
@@ -324,6 +324,7 @@ def _compatible(faults: list[AnyFault]) -> list[AnyFault]:
         for fault in faults
         if (isinstance(fault, (Crash, Storm)) and not fault.disk)
         or (isinstance(fault, DiskFault) and fault.how != "slow")
+        or isinstance(fault, Claimant)
     }
     out: list[AnyFault] = []
     for fault in faults:

@@ -261,6 +261,7 @@ def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
         (_foreign, ("replay",)), (_other_timeout, ("crash",)), (_ghost, ("crash", "replay")),
         (_late_loss, ("loss",)), (_regroup_at_merge, ("leave", "partition")), (_bad_start, ("crash", "disk")),
         (_hurried_leave, ("leave", "overload")), (_unheard_leave, ("leave", "loss")),
+        (_claimant, ("crash",)),
     ]  # fmt: skip
     out: list[f.AnyFault] = []
     for maker, needs in makers:
@@ -275,6 +276,10 @@ def _foreign(g: Ground) -> list[f.AnyFault]:
 
 def _other_timeout(g: Ground) -> list[f.AnyFault]:
     return [f.OtherTimeout(member=g.member(), times=g.random.choice((0.5, 2.0, 10.0)), **g.window(8))]
+
+
+def _claimant(g: Ground) -> list[f.AnyFault]:
+    return [f.Claimant(member=g.member(), **g.window(8))]
 
 
 def _ghost(g: Ground) -> list[f.AnyFault]:

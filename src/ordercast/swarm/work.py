@@ -20,11 +20,11 @@ _SUBMIT, _DELIVER, _VIEW = int(Kind.SUBMIT), int(Kind.DELIVER), int(Kind.VIEW)
 
 
 def simulate(argument: dict[str, Any]) -> dict[str, Any]:
-    """argument: run (its name), scenario, level of the trace, trace (where to keep it, or None)."""
+    """argument: run (its name), scenario, parameters, level of the trace, trace (where to keep it, or None)."""
     scenario = Scenario.from_dict(argument["scenario"], argument["run"])
     outcome = run(scenario, level=argument["level"])
     trace = outcome.trace
-    trace.header.run = argument["run"]
+    trace.header.run, trace.header.parameters = argument["run"], argument["parameters"]
     out: dict[str, Any] = {
         "service": trace.header.service,
         "messages": outcome.messages,

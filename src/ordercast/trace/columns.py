@@ -51,6 +51,14 @@ class Sparse:
             return out
         return [self.values[k] for k in places]
 
+    def tuples(self, rows: Array) -> list[tuple[Any, ...]]:
+        """The lists of these rows (ascending); without one: empty."""
+        places = np.searchsorted(self.rows, rows)
+        there = places < len(self.rows)
+        there[there] = self.rows[places[there]] == rows[there]
+        found = iter(self.raw(places[there].tolist()))
+        return [tuple(next(found)) if is_there else () for is_there in there.tolist()]
+
     def items(self, start: int, end: int) -> Iterator[tuple[int, Any]]:
         a, b = np.searchsorted(self.rows, (start, end))
         return ((int(self.rows[k]), self._value(k)) for k in range(a, b))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -52,16 +53,17 @@ def load_columns(path: Path_, names: Sequence[str] | None = None, bad: Bad = Non
             _put(why, bad)
 
 
-def sound(path: Path_, header: Header, columns: Columns) -> None:
-    """Refuse a run that cannot be meant, at its first such row."""
-    why = header_fault(header)
-    if why:
-        raise TraceError(path, 0, f"run {header.run!r}: {why}")
+def sound(path: Path_, headers: Sequence[Header], cuts: Sequence[int], columns: Columns) -> None:
+    """Refuse runs that cannot be meant, at the first such row; run k is rows cuts[k] .. cuts[k + 1] - 1."""
+    for header in headers:
+        if odd := header_fault(header):
+            raise TraceError(path, 0, f"run {header.run!r}: {odd}")
     found = first_fault(columns)
     if found is not None:
         k, why = found
+        run = bisect_right(cuts, k) - 1
         row = f"row {int(columns['index'][k])} of member {int(columns['member'][k])}"
-        raise TraceError(path, k, f"{row} in run {header.run!r}: {why}")
+        raise TraceError(path, k - cuts[run], f"{row} in run {headers[run].run!r}: {why}")
 
 
 def traces_of(unit: Unit, bad: Bad) -> Iterator[Trace]:
@@ -80,7 +82,7 @@ def runs_of(unit: Unit, bad: Bad, names: Sequence[str] | None = None) -> Iterato
         from ordercast.trace.parquet import ParquetFile
 
         for header, columns in ParquetFile(unit.path).runs(names):
-            sound(unit.path, header, columns)
+            sound(unit.path, [header], [0, len(columns)], columns)
             yield header, columns
 
 
@@ -115,8 +117,9 @@ def _readers(files: list[Path], bad: Bad, lost: set[tuple[int, int]]) -> list[Ro
         try:
             reader = RowReader(file)
         except TraceError as why:
-            _put(why, bad)
-            lost.add(life_named(file))
+            if file.exists():  # else it was no longer kept
+                _put(why, bad)
+                lost.add(life_named(file))
             continue
         try:
             if readers:

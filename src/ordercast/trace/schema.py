@@ -173,6 +173,7 @@ class Header(Struct):
     scenario: dict[str, Any] | None = None
     walls_ns: dict[str, int] = {}  # MEMBER-INCARNATION -> wall clock less time_ns, where the start row may be gone
     gone: dict[str, str] = {}  # member -> the oldest of its files that is left, where older ones are no longer kept
+    parameters: dict[str, Any] = {}  # of a sweep: axis -> value, as a person named it
     lost: tuple[tuple[int, int], ...] = ()  # lives of which rows were left out when it was read; 0: unknown
     schema: int = SCHEMA_VERSION
 

@@ -145,7 +145,7 @@ def faults(rows: Sequence[Row]) -> Iterator[tuple[int, str]]:
 
 
 def first_fault(columns: Columns) -> tuple[int, str] | None:
-    """The first row of a run that cannot be used, and why; columns that were not read are not looked at."""
+    """The first row of a run, or of several, that cannot be used, and why; columns not read are not looked at."""
     unread: dict[str, Any] = {name: 1 for name in (*_MESSAGE, *_VIEW[:3]) if name not in columns}
     if not len(columns.sparse["members"]):
         unread["members"] = ()
@@ -166,7 +166,8 @@ def _suspects(columns: Columns) -> set[int]:
     import numpy as np
 
     c, kind, member = columns, columns["kind"], columns["member"]
-    odd: list[Any] = [(member == 0) & np.isin(kind, list(map(int, _OWN)))] if (member == 0).any() else []
+    world = np.flatnonzero(member == 0)
+    odd: list[Any] = [world[np.isin(kind[world], list(map(int, _OWN)))]]
     if "time_ns" in c:
         back = np.flatnonzero(c["time_ns"][1:] < c["time_ns"][:-1]) + 1  # few: where a life begins
         back = back[(member[back] == member[back - 1]) & (c["incarnation"][back] == c["incarnation"][back - 1])]
@@ -175,8 +176,10 @@ def _suspects(columns: Columns) -> set[int]:
     for name, null in (("sender", NULL_U32), ("sender_incarnation", NULL_U64), ("counter", NULL_U64), ("count", 0)):
         if name in c:
             odd.append(traffic & (c[name] < 0 if null == NULL_U64 else c[name] == null))
-    odd += [c[name] < (0 if name == "incarnation" else NULL_U64) for name in (*_WIDE, "counter") if name in c]
-    odd += [c["counter"] > COUNTER_MAX] if "counter" in c else []
+    for name in (*_WIDE, "counter"):
+        least = 0 if name == "incarnation" else NULL_U64
+        if name in c and len(kind) and (c[name].min() < least or (name == "counter" and c[name].max() > COUNTER_MAX)):
+            odd.append((c[name] < least) | ((c[name] > COUNTER_MAX) & (name == "counter")))
     if all(name in c for name in _VIEW[:3]):
         half = (c["view_seq"] < 0) != (c["view_rep"] == NULL_U32)
         views = np.flatnonzero(kind == int(Kind.VIEW))

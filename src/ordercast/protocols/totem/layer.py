@@ -103,8 +103,8 @@ class RingLayer(Layer):
             return []
         actions = self.membership.heard(now, source)
         if actions is None:
-            dropped = Note("drop", {"why": "not admitted", "member": source.id})
-            return [dropped, *self._carry(now, self.membership.ignored(now, source, packet))]
+            told = [] if source.id == self.me else [dropped("not admitted", member=source.id)]  # my own id was counted
+            return [*told, *self._carry(now, self.membership.ignored(now, source, packet))]
         out = self._carry(now, actions) if actions else []
         kind = type(packet)
         if kind is Data:

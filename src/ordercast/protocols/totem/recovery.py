@@ -134,7 +134,7 @@ class Exchange:
     def received(self, data: Data) -> bool:
         """A frame of some old ring came: keep it at once if it is of mine.  True if it was missing."""
         old = self.old
-        if old is None or data.ring != old.id or not (old.fits(data.seq, data.frame) and old.knows(data.frame)):
+        if old is None or data.ring != old.id or old.doubt(data.seq, data.frame):
             return False
         if self.pending.pop(data.seq, None) is not None:
             self.spared += 1  # D2

@@ -91,7 +91,8 @@ class Ring:
         self.id, self.me, self.members, self.limits = id, me, members, limits
         self.next = members[(members.index(me) + 1) % len(members)]
         self.before = members[members.index(me) - 1]
-        self.lives: dict[MemberId, Incarnation] = {}  # of the members; empty: not known
+        self.lives: dict[MemberId, Incarnation] = {}  # of those whose frames are on it; empty: not known
+        self.near = min(LARGE_FRAMES_MAX, 4 * limits.buffer_frames)  # so far ahead frames of any size are kept
         self.store: dict[int, Held] = {}  # received, not yet released
         self.my_aru = self.high = first_seq  # received without a hole; highest number seen
         self.delivered = self.released = self.safe_upto = first_seq
@@ -133,16 +134,17 @@ class Ring:
             seq += 1
         self.my_aru = seq - 1
 
-    def fits(self, seq: int, frame: Frame) -> bool:
-        """Whether a frame may be kept: not absurdly far ahead, and far ahead only if it is no larger than mine are."""
+    def far(self, seq: int, frame: Frame) -> bool:
+        """Whether a number is too far ahead; one far ahead is kept only with a frame no larger than mine are."""
         ahead, limits = seq - self.released, self.limits
-        if ahead <= LARGE_FRAMES_MAX:
-            return ahead <= 4 * limits.buffer_frames
-        return ahead <= 4 * limits.buffer_frames and len(frame.data) <= limits.frame_bytes
+        return ahead > self.near and (ahead > 4 * limits.buffer_frames or len(frame.data) > limits.frame_bytes)
 
-    def knows(self, frame: Frame) -> bool:
-        """Whether this life of its sender is on the ring; of frames from other rings their gateways know."""
-        return self.stamps or not self.lives or self.lives.get(frame.sender) == frame.incarnation
+    def doubt(self, seq: int, frame: Frame) -> str:
+        """Why a frame must not be kept; empty: it may be.  A number not absurdly far ahead, of this ring's lives."""
+        if seq - self.released > self.near and self.far(seq, frame):
+            return "number"
+        lives = self.lives
+        return "origin" if lives and lives.get(frame.sender) != frame.incarnation else ""
 
     # ---------------------------------------------------------------------------------------------------------- visit
 

@@ -101,10 +101,9 @@ class Turning:
         elif self.standing.frozen:  # layer D2
             return
         seq, frame, held = data.seq, data.frame, self.hand.held
-        if not ring.fits(seq, frame) or (held is not None and seq > held.seq + ring.ahead):  # D4
-            out.append(dropped("number", seq=seq))
-        elif not ring.knows(frame):
-            out.append(dropped("origin", member=frame.sender))
+        why = "number" if held is not None and seq > held.seq + ring.ahead else ring.doubt(seq, frame)  # D4
+        if why:
+            out.append(dropped(why, seq=seq))
         elif ring.receive(data):
             out.append(Receive(frame))
             self._alive(now, ring, seq, frame.sender, out)
@@ -116,7 +115,7 @@ class Turning:
         attempt, held, seq = self.rings.attempt, self.hand.held, packet.seq
         if attempt is None or packet.ring != attempt.new.id:
             out += self._foreign(now, source, packet.ring)
-        elif not attempt.new.fits(seq, packet.old.frame) or (held is not None and seq > held.seq):
+        elif attempt.new.far(seq, packet.old.frame) or (held is not None and seq > held.seq):
             out.append(dropped("number", seq=seq))
         elif attempt.new.receive(packet):
             if attempt.exchange.received(packet.old):
@@ -146,7 +145,7 @@ class Turning:
         out: list[Action] = []
         if token.room_id is not None and token.room_id not in ring.members:  # nobody would ever take it off
             token = replace(token, room=None, room_id=None)
-            out.append(Note("drop", {"why": "room of nobody"}))
+            out.append(dropped("room of nobody"))
         if token.to != self.me or not ring.accepts(token) or not self.hand.keep(token):
             return out
         return out + self.take(now) if self.hand.eager else out

@@ -27,7 +27,7 @@ class ProcessStrikes:
         self._overrides = Overrides()
         self.acts: Acts = {
             f.Crash: self._crash, f.Storm: self._storm, f.OtherTimeout: self._other_timeout, f.Pause: self._pause,
-            f.Leaving: self._leave,
+            f.Leaving: self._leave, f.Claimant: self._claimant,
         }  # fmt: skip
 
     def _back(self, host: Host, down_ms: float, disk: bool) -> None:
@@ -97,6 +97,23 @@ class ProcessStrikes:
                 self._restart(host)
 
         self._overrides.put(running, "timeout", 1.0, fault.times, use)
+
+    def _claimant(self, running: Running, fault: f.Claimant) -> None:
+        host, lives = running.host, self.lives
+        carrier = lives.driver.carrier
+        if host.id in carrier.seconds:  # there is one already
+            self.plan.finish(running)
+            return
+        second = lives.second(host)
+
+        def over() -> None:
+            lives.crash(second, "claimant")
+            carrier.unseat(host.id)
+            if host.id in lives.outdone:
+                lives.outdone.discard(host.id)
+                self._back(host, RETRY_MS, True)
+
+        running.undo.append(over)
 
     def _pause(self, running: Running, fault: f.Pause) -> None:
         host, lives, length = running.host, self.lives, round(fault.for_ms * MS)

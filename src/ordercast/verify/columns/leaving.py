@@ -17,7 +17,7 @@ def l13(run: Run) -> Finding:
     for life in np.flatnonzero(np.diff(cuts)).tolist():
         leave = int(leaves[cuts[life]])
         owed = _owed(run, life, leave)
-        judged += len(owed)
+        judged += 1 + len(owed)
         units = _units(run, life, owed)
         for k in np.flatnonzero(units < 0)[:1].tolist():
             what = f"member {run.life_member[life]} left without having sent {run.life_member[life]}:{owed[k]}"

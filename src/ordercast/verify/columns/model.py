@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ordercast.trace.columns import Columns, Sparse, sorted_columns
+from ordercast.trace.columns import Columns, sorted_columns
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import ViewKind
 from ordercast.verify.columns.units import Units, frames, messages
@@ -30,11 +30,7 @@ class ViewRow(NamedTuple):
     life: int
     key: ViewKey
     regular: bool
-    lists: Sparse
-
-    @property
-    def members(self) -> frozenset[int]:
-        return frozenset(self.lists.get(self.row) or ())
+    members: frozenset[int]
 
 
 class Stay(NamedTuple):
@@ -203,12 +199,11 @@ class Run:
         rows = self.of(Kind.VIEW)
         life = np.searchsorted(self.life_start, rows, "right") - 1
         seq, rep = self.columns["view_seq"][rows].tolist(), self.columns["view_rep"][rows].tolist()
-        kind, members = self.columns["view_kind"][rows].tolist(), self.columns.sparse["members"]
-        out = []
-        for k, row in enumerate(rows.tolist()):
-            regular = kind[k] != _TRANSITIONAL
-            out.append(ViewRow(row, int(life[k]), (seq[k], rep[k]), regular, members))
-        return out
+        regular = (self.columns["view_kind"][rows] != _TRANSITIONAL).tolist()
+        sets: dict[tuple[int, ...], frozenset[int]] = {}  # the same few again and again
+        members = [sets.setdefault(of, frozenset(of)) for of in self.columns.sparse["members"].tuples(rows)]
+        keys = zip(seq, rep, strict=True)
+        return list(map(ViewRow, rows.tolist(), life.tolist(), keys, regular, members))
 
     def previous(self, row: int) -> tuple[int, int] | None:
         """The view that the one in this row follows."""

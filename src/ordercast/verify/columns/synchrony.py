@@ -36,17 +36,17 @@ def s9(run: Run) -> Finding:
 def _astray(run: Run) -> int:
     """The first deliver row that names another view than the last one its life installed, or -1."""
     c = run.columns
-    bounds = {0: (-1, -1, 0), **dict.fromkeys(run.life_start.tolist(), (-1, -1, 0))}
+    bounds = {0: (-1, NULL_U32, 0), **dict.fromkeys(run.life_start.tolist(), (-1, NULL_U32, 0))}
     bounds |= {view.row: (*view.key, _REGULAR if view.regular else _TRANSITIONAL) for view in run.views}
-    starts = np.array(sorted(bounds), np.int64)
-    seq, rep, kind = np.array([bounds[row] for row in starts.tolist()], np.int64).T
-    lengths = np.diff(np.append(starts, len(c)))
-    wrong = c["view_seq"] != np.repeat(seq, lengths)
-    wrong |= c["view_rep"] != np.repeat(rep.astype(np.uint32), lengths)
-    wrong |= (c["view_kind"] != np.repeat(kind.astype(np.uint8), lengths)) & (c["view_kind"] != 0)
-    wrong &= (run.kind == _DELIVER) & (c["view_seq"] >= 0) & (c["view_rep"] != NULL_U32)
-    found = np.flatnonzero(wrong)
-    return int(found[0]) if len(found) else -1
+    starts = sorted(bounds)
+    lengths = np.diff([*starts, len(c)])
+    suspects: set[int] = set()
+    for k, name in enumerate(("view_seq", "view_rep", "view_kind")):
+        known = np.array([bounds[row][k] for row in starts], c[name].dtype)
+        odd = np.flatnonzero(c[name] != np.repeat(known, lengths))  # few: most rows of any kind name their view
+        named = (run.kind[odd] == _DELIVER) & (c["view_seq"][odd] >= 0) & (c["view_rep"][odd] != NULL_U32)
+        suspects.update(odd[named & (c[name][odd] != 0) if name == "view_kind" else named][:1].tolist())
+    return min(suspects, default=-1)
 
 
 def s10(run: Run) -> Finding:

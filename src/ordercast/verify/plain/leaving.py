@@ -23,7 +23,7 @@ def l13(run: Run) -> Finding:
         if leave is None:
             continue
         owed = set(_owed(life, leave))
-        judged += len(owed)
+        judged += 1 + len(owed)
         for message in sorted(owed):
             made = run.originated.get(message)
             if made is None:

@@ -25,8 +25,13 @@ def stable_of(run: Run) -> Stability | None:
 
 
 def life_at(run: Run, member: int, time_ns: int) -> Life | None:
-    """The life a member is in at that time."""
+    """The life a member is in at that time: the newest, unless that one is over and an earlier one outlived it (of two
+    processes with one id either may stay)."""
     lives = [life for life in run.lives if life.member == member and life.rows[0].time_ns <= time_ns]
+    for life in reversed(lives):
+        over = lives[-1].crash
+        if over is None or over.time_ns > time_ns or life.rows[-1].time_ns > over.time_ns:
+            return life
     return lives[-1] if lives else None
 
 

@@ -1,0 +1,59 @@
+"""The sockets of all nets of a member, watched by a poll of our own, which the event loop watches.
+
+There are loops (uvloop) that give a socket up when it has an error to tell, such as a dead port's answer; this poll is
+never given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from ordercast.drivers.incoming import Incoming
+from ordercast.limits import DRAIN_DATAGRAMS_MAX
+from ordercast.live.sockets import NetSockets, One, Several
+from ordercast.types import NetId
+
+Reader = tuple[NetId, NetSockets, One, Several]
+
+
+class Sources:
+    """What there is to read, and from which net."""
+
+    def __init__(self, nets: Mapping[NetId, NetSockets], incoming: Incoming) -> None:
+        self._poll = select.epoll()
+        self._sockets: dict[int, tuple[Reader, socket.socket]] = {}
+        self._readers: list[Reader] = [
+            (n, net, partial(incoming.one, n), partial(incoming.several, n)) for n, net in nets.items()
+        ]
+
+    def open(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
+        self._loop = loop
+        for reader in self._readers:
+            for sock in reader[1].sockets:
+                self._sockets[sock.fileno()] = (reader, sock)
+                self._poll.register(sock, select.EPOLLIN)
+        loop.add_reader(self._poll.fileno(), readable)
+
+    def close(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._poll.fileno())
+        self._poll.close()
+
+    def read(self) -> Iterator[NetId]:
+        """Read every socket that has something to tell; the net of each that gave datagrams."""
+        for number, _ in self._poll.poll(0):
+            (net_id, net, one, several), upto = self._sockets[number]
+            if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
+                net.read_errors(upto)
+            else:
+                yield net_id
+
+    def read_all(self) -> Iterator[NetId]:
+        """Read every net, whether the poll tells of it or not; the net of each that gave datagrams."""
+        for number, net, one, several in self._readers:
+            if net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
+                yield number

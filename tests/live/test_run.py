@@ -13,7 +13,7 @@ import pytest
 from ordercast.cli.run import late
 from ordercast.errors import TraceError
 from ordercast.lab.bench import free_ports
-from ordercast.lab.launcher import Fault, RunPlan
+from ordercast.lab.run_plan import Fault, RunPlan
 from ordercast.trace.load import load
 from ordercast.trace.reader import RowReader
 from ordercast.trace.rows import SUFFIX

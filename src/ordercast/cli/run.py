@@ -33,7 +33,8 @@ from ordercast.limits import MEMBERS_MAX
 from ordercast.words import short
 
 if TYPE_CHECKING:
-    from ordercast.lab.launcher import Result, RunPlan
+    from ordercast.lab.launcher import Result
+    from ordercast.lab.run_plan import RunPlan
 
 DEFAULT_OUT = Path("out/run")
 FLOOD_RATE = 100_000  # messages a second that a group may well take when nothing holds the load back
@@ -118,7 +119,8 @@ def command(
     """
     import asyncio
 
-    from ordercast.lab.launcher import Fault, RunPlan, check, launch
+    from ordercast.lab.launcher import launch
+    from ordercast.lab.run_plan import Fault, RunPlan, check
 
     asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
     faults = [Fault(kind, i, t) for kind, times in asked.items() for i, t in times]

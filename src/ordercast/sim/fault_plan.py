@@ -83,7 +83,8 @@ class FaultPlan:
         if self.healed_at is not None and not running.lasting:
             return
         if isinstance(fault, f.MemberFault):
-            running.struck = self.carrier.hosts[fault.member or running.random.choice(self.scenario.ids)]
+            member = running.random.choice(self.scenario.ids) if fault.member is None else fault.member
+            running.struck = self.carrier.hosts[member]
         self.running.append(running)
         self.counts[fault.word] += 1
         self._write(running, "on")

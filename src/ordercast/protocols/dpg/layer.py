@@ -75,7 +75,7 @@ class Dpg(Layer):
         self.next_at = 0  # when the next own message may leave
         self.waiving = self.pausing = False
         self.tick_due = self.seen_at = 0
-        self.heard = 0  # messages since the last tick
+        self.heard = self.last_heard = 0  # messages since the last tick; the clock when there was one
         self.pace_ns = self.tick_ns  # what one count of the clock takes, smoothed
         self.conflicts = self.alone_since = 0
         self._reset()
@@ -101,7 +101,10 @@ class Dpg(Layer):
         return self._next_tick(now)
 
     def _next_tick(self, now: Nanoseconds) -> list[Action]:
-        busy = self.site.pending or self.site.queue or self.unsettled or not self.site.begun or self.heard
+        if self.heard:
+            self.last_heard = self.clock
+        recent = self.clock - self.last_heard <= self.cycles.keep + self.cycles.deliv  # all clocks at one pace
+        busy = recent or self.site.pending or self.site.queue or self.unsettled or not self.site.begun
         self.tick_due = now + (self.tick_ns if busy else QUIET_TICKS * self.tick_ns)
         self.tick_at, self.heard = now, 0
         return [SetTimer("tick", self.tick_due)]

@@ -1,0 +1,108 @@
+"""Whole runs of DPG: the tagger dies and returns, sites come and go, a LAN without a tagger, bad input."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from ordercast import config as configuration
+from ordercast import verify
+from ordercast.errors import ConfigError, UsageError
+from ordercast.sim.faults import Crash, Loss, Pause
+from ordercast.sim.outcome import Outcome
+from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.world import run
+from ordercast.trace.schema import Kind
+from ordercast.verify.plain import quasi
+from ordercast.verify.plain.model import Run
+
+BASE = Scenario(protocol="dpg", members=4, messages=600, load=Load(rate=250.0), tagger=True)
+LAN = replace(BASE, tagger=False, options={"channel": "lan"})
+
+
+def sound(outcome: Outcome) -> None:
+    broken = [verdict for verdict in verify.check(outcome.trace) if verdict.state == "broken"]
+    assert not broken and not outcome.notes["conflict"], (broken, outcome.notes)
+
+
+@pytest.mark.parametrize("scenario", [BASE, LAN, replace(LAN, options={"channel": "lan", "own": False})])
+def test_calm_runs_have_no_violation(scenario: Scenario) -> None:
+    outcome = run(scenario, level="full")
+    sound(outcome)
+    tally = quasi.tally(Run(outcome.trace))
+    assert outcome.delivered == outcome.messages == 600 and not tally.violating and not tally.dummies
+    certain = [row.certainty for row in outcome.trace.rows if row.kind == Kind.DELIVER]
+    assert certain.count("marked") > 0.9 * len(certain)
+    assert run(scenario).digest == outcome.digest
+
+
+def test_the_taggers_death_stops_the_order_and_a_new_one_goes_on() -> None:
+    scenario = replace(BASE, faults=(Crash(member=0, at_ms=400.0, down_ms=500.0),), settle_ms=1000.0)
+    outcome = run(scenario, level="full")
+    sound(outcome)
+    times = [row.time_ns / 1e6 for row in outcome.trace.rows if row.kind == Kind.DELIVER]
+    assert not [at for at in times if 420 < at < 880], "nothing is delivered while there is none"
+    assert [at for at in times if at < 400] and [at for at in times if at > 900]
+    assert outcome.delivered == outcome.messages
+    forever = run(replace(scenario, faults=(Crash(member=0, at_ms=400.0),)), level="full")
+    assert all(v.state == "holds" for v in verify.check(forever.trace, ["S1", "S2", "S3"]))
+    assert all("tagger" in said["dpg"]["waits"] for said in forever.status.values())
+
+
+def test_a_site_that_comes_and_goes_halts_nobody() -> None:
+    pauses = tuple(Pause(member=4, at_ms=300.0 + 600.0 * k, for_ms=300.0) for k in range(5))
+    outcome = run(replace(BASE, messages=3_000, senders=(1, 2, 3), faults=pauses), level="full")
+    sound(outcome)
+    rows = outcome.trace.rows
+    assert [row for row in rows if row.kind == Kind.ABSENT and row.member == 4]
+    assert len([row for row in rows if row.kind == Kind.PRESENT and row.member == 4]) >= 2
+    for member in (1, 2, 3):
+        times = sorted(row.time_ns for row in rows if row.kind == Kind.DELIVER and row.member == member)
+        halts = [b - a for a, b in zip(times, times[1:], strict=False) if b - a > 50_000_000]
+        assert not halts, (member, halts)
+    assert quasi.tally(Run(outcome.trace)).violating <= 3
+
+
+def test_losses_are_repaired() -> None:
+    outcome = run(replace(BASE, faults=(Loss(p=0.05, until_ms=2_000.0),)), level="full")
+    sound(outcome)
+    assert outcome.delivered == outcome.messages
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (replace(BASE, tagger=False), "tagger: dpg needs one"),
+        (replace(BASE, protocol="totem"), "tagger: totem has no use for one"),
+        (replace(BASE, options={"rate": 0.0}), "rate"),
+        (replace(BASE, options={"rate": 1.0}), "rate"),
+        (replace(BASE, options={"channel": "radio"}), "channel"),
+    ],
+)
+def test_bad_scenarios_are_one_sentence(scenario: Scenario, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        run(scenario)
+
+
+def group(**more: object) -> dict[str, object]:
+    return {
+        "group": "g",
+        "protocol": "dpg",
+        "insecure": True,
+        "member": [{"id": 1, "address": "127.0.0.1:7411"}],
+        **more,
+    }
+
+
+def test_the_tagger_of_a_configuration() -> None:
+    made = configuration.make(group(tagger={"address": "127.0.0.1:7499"}))
+    assert made.tagger == ("127.0.0.1", 7499)
+    assert configuration.make(made).tagger == made.tagger
+    for given, said in [
+        (group(), "is missing"),
+        (group(tagger={}), "address"),
+        (group(tagger={"address": "127.0.0.1:7499"}, protocol="totem"), "no use for one"),
+        (group(tagger={"address": "127.0.0.1:7499"}, options={"channel": "lan"}), "no use for one"),
+    ]:
+        with pytest.raises(ConfigError, match=said):
+            configuration.make(given)

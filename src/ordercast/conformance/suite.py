@@ -31,7 +31,6 @@ class NotConforming(AssertionError):
 def situations(protocol: str, service: str) -> Iterator[tuple[str, Scenario]]:
     """What every protocol must master, as (name, scenario)."""
     base = Scenario(protocol=protocol, service=service, members=3, messages=120, wire=True)
-    base = msgspec.structs.replace(base, tagger=registry.get(protocol).tagger is not None)
     make = msgspec.structs.replace
     yield "three members, no faults", base
     yield "alone", make(base, members=1, messages=30)

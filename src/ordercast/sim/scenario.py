@@ -147,7 +147,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     datagram_bytes: Annotated[int, Meta(ge=DATAGRAM_BYTES_MIN, le=DATAGRAM_BYTES_MAX)] = 1472
     packet_bytes: Bytes = 0  # the largest packet; above datagram_bytes it travels as a train; 0: as large as a datagram
     wire: bool = False  # every datagram goes through encode and decode
-    tagger: bool = False  # one more host, number 0, numbers datagrams for the group and is no member of it
+    tagger: bool | None = None  # one more host, number 0, numbers datagrams and is no member; null: where one is needed
     faults: tuple[AnyFault, ...] = ()
     heal_ms: Ms | None = None  # all faults but lasting ones end, the core is up for good
     core: tuple[Id, ...] = ()  # who is up after the heal point; nobody named: all
@@ -264,7 +264,7 @@ class Scenario(Part, frozen=True, kw_only=True):
             wrong("by_ms", "0 or more: a backward jump and a restart without disk exclude each other")
 
     def _known(self, source: Source, path: str, ids: tuple[int, ...], whose: str = "") -> None:
-        strangers = [member for member in ids if not 1 - self.tagger <= member <= self.members]
+        strangers = [member for member in ids if not 1 - bool(self.tagger) <= member <= self.members]
         if strangers:
             source.fault(path, f"member {strangers[0]}: expected members 1 to {self.members}{whose}")
 

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ordercast import registry
 from ordercast.contract import TAGGER
 from ordercast.drivers.sizes import frame_bytes
@@ -68,9 +70,12 @@ class World:
         if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
             raise UsageError(f"service: {scenario.protocol} provides {known}, not {service.word}")
-        if scenario.tagger and info.tagger is None:
-            raise UsageError(f"tagger: {scenario.protocol} has no use for one")
-        if not scenario.tagger and getattr(options, "channel", "") == "tagger":
+        needs = info.tagger is not None and getattr(options, "channel", "tagger") == "tagger"
+        if scenario.tagger is None:
+            self.scenario = scenario = msgspec.structs.replace(scenario, tagger=needs)
+        if scenario.tagger and not needs:
+            raise UsageError(f"tagger: {scenario.protocol} has no use for one here")
+        if needs and not scenario.tagger:
             raise UsageError(f"tagger: {scenario.protocol} needs one, tagger = true, unless its channel is another")
         level = level if isinstance(level, Level) else level_of(level)
         sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()

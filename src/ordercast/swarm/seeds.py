@@ -127,7 +127,6 @@ class _Expansion:
             timeout_ms=timeout,
             datagram_bytes=datagram,
             packet_bytes=packet,
-            tagger=self.info.tagger is not None,
             wire=self.draw("wire").random() < 0.25 or "corruption" in on,
             faults=tuple(faults),
             heal_ms=None if permanent else heal,

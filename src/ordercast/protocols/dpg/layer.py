@@ -71,6 +71,7 @@ class Dpg(Layer):
         self.order = Order(group_key(identity.group), self.me, hold, max(1, setup.timeout_ns // 4))
         self.cycle, self.reports = MessageCycle(), ReportTimes(options.report_cycle, setup.random)
         self.counter = self.placed = 0  # own messages sent, and heard in their place
+        self.sent_at: dict[Tag, int] = {}  # own, of late, on a channel that may lose them
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
         self.next_at = 0  # when the next own message may leave
         self.waiving = self.pausing = False
@@ -134,12 +135,23 @@ class Dpg(Layer):
                 out.append(Transmit(self.net, TAGGER, again))
             out += self._turns(now)
             self.order.forget(now)
+        elif self.site.begun:
+            self._offer_unheard()
         if not self.site.begun:
             out += self._perhaps_first(now)
         out += self._give(now, self.site.advance(self.clock))
         out += self._perhaps_report(now)
         self.cycle.decay()
         return [*out, *self._speak(now), *self._next_tick(now)]
+
+    def _offer_unheard(self) -> None:
+        """Own messages that neither came back nor are in any report: perhaps nobody has them."""
+        old = self.clock - self.cycles.deliv
+        for tag in [tag for tag, at in self.sent_at.items() if at <= old]:
+            del self.sent_at[tag]
+            if tag in self.unsettled and tag not in self.site.since:
+                self.site.stray(self.clock, tag, self.unsettled[tag])
+                self.site.offer(tag)
 
     # --------------------------------------------------------------------------------------------- absence and return
 
@@ -311,6 +323,8 @@ class Dpg(Layer):
             self.counter += 1
             tag = (self.counter, self.me.id, self.me.incarnation)
             self.unsettled[tag] = frame
+            if self.options.channel != "tagger":  # there a wish is repeated until the number comes
+                self.sent_at[tag] = self.clock
             self.site.sent(self.clock, tag, frame)
             if self.cycle.ns:
                 self.next_at = now + self.cycle.ns

@@ -34,7 +34,8 @@ class Sequencer(Layer):
     def __init__(self, setup):
         self.leads = setup.identity.me == min(setup.identity.members)
         self.heard = {member: deque() for member in setup.identity.members}  # frames whose turn has not come
-        self.sender = Sender(setup, (Service.AGREED,), lambda: self.heard[setup.identity.me], carry=self.carry)
+        mine = self.heard[setup.identity.me]
+        self.sender = Sender(setup, (Service.AGREED,), lambda: mine, carry=self.carry)
 
     def carry(self, frame):
         return [self.sender.multicast(Sent(frame))]
@@ -53,7 +54,7 @@ class Sequencer(Layer):
         return [Receive(event.body.frame), *called]
 
     def timer(self, now, name, due):
-        return self.sender.go(now)
+        return self.sender.timer(now)
 
 
 PROTOCOLS = {
@@ -63,7 +64,7 @@ PROTOCOLS = {
         packets=(Data[Sent | Next], Retrans[Sent | Next], Status, Nack), provides=(Service.AGREED,),
         promises={
             "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S14", "S15", "S16", "S17", "S18", "S19",
-                       "S22", "L3", "L4", "L6", "L7", "L12"),
+                       "S22", "L3", "L4", "L6", "L7", "L12", "L13"),
         },
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "replay", "partition", "pause",
                             "slow", "drift", "clock", "overload"}),

@@ -86,6 +86,13 @@ def shared(story: Story, life: Rows, a: int, b: int) -> bool:
     return False
 
 
+def others_have(story: Story, life: Rows, k: int, come: Iterable[int]) -> bool:
+    """Whether another of those that come along delivered it, too: else nobody can tell that it is missing."""
+    along = set(come) - {life[0].member}
+    rows = (row for (member, _), other in story.lives.items() if member in along for row in other)
+    return any(row.kind == Kind.DELIVER and key(row) == key(life[k]) for row in rows)
+
+
 def regular(life: Rows, k: int) -> bool:
     return life[k].view_kind == REGULAR
 
@@ -141,7 +148,7 @@ def lose_last(story: Story) -> None:
         for first, last in stays(life):
             if last < len(life) and len(life[last].trans or ()) > 1:
                 mine = [k for k in range(first, last) if life[k].kind == Kind.DELIVER]
-                found += [(life, mine[-1])] if mine else []
+                found += [(life, k) for k in mine[-1:] if others_have(story, life, k, life[last].trans or ())]
     life, k = story.any(found)
     del life[k]
 
@@ -185,7 +192,7 @@ def into_transition(story: Story) -> None:
         for first, last in stays(life):
             between = [k for k in range(first, last) if life[k].kind == Kind.VIEW]
             mine = [k for k in range(first, between[0] if between else first) if life[k].kind == Kind.DELIVER]
-            if between and mine and len(life[between[0]].members or ()) > 1:
+            if between and mine and others_have(story, life, mine[-1], life[between[0]].members or ()):
                 found.append((life, mine[-1], between[0]))
     life, k, view = story.any(found)
     names = {name: getattr(life[view], name) for name in ("view_seq", "view_rep", "view_kind")}

@@ -230,6 +230,8 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | 1 sub 2 | 1 org 1-2 | 2 del 1:1"),
         case(f"{V} | 1 sub 1 | 2 org 1:1"),
         case(f"{V} | 0 start 1 | 0 start 2 | 1 del 2/7:1"),  # no such life ever was
+        case(f"{V} | 0 start 1 | 0 start 2 | 1 del 2/7:1", live=True),
+        case("1 view 1,2 | 0 start 1 | 0 start 2 | 1 del 2:1"),  # a simulated life without rows wrote nothing
     ],
     "S2": [case(f"{AB} | 2 del 1:1 | 2 del 1:1"), case(f"{V} | 1 sub 2 | 1 org 1-2 | 2 del 1:1-2 | 2 del 1:2")],
     "S3": [
@@ -366,6 +368,7 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V3} | 0 crash 3 | {STABLE} | {T12} | {W12} | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case("1 view 1 =1.1 | 2 view 2 =1.2 | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case("1 view 1,2 =1.1 | 2 view 1,2 =1.2 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+        case("0 start 1 | 0 start 2 | 1 view 1,2 | 1 end @900", timeout_ns=10_000),  # 2 never installs anything
     ],
     "L2": [
         case(f"{V} | {STABLE} | 1 view 1,2 =2.1 @500 | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -410,7 +413,7 @@ UNJUDGED: dict[str, list[Case]] = {
     "S1": [
         case("1 view 1,2 | 1 del 2:1"),
         case("1 view 1,2 | 2/2 view 1,2 | 1 del 2/1:1"),  # the file of an earlier life is not there
-        case("1 view 1,2 | 0 start 2 | 0 start 2/2 | 2/2 view 1,2 | 1 del 2/1:1"),
+        case("1 view 1,2 | 0 start 2 | 0 start 2/2 | 2/2 view 1,2 | 1 del 2/1:1", live=True),
         case("1 view 1,2 | 2 view 1,2 | 0 start 2 | 0 start 2/2", live=True),
     ],
     "S4": [case("1 view 1,2")],

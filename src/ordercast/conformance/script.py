@@ -266,10 +266,10 @@ class Script:
                 say(f"{id}: {view_text(view)}")
             case GroupView(group=group, members=members):
                 say(f"{id}: group {group} of {' '.join(map(str, members)) or 'nobody'}")
-            case PassedBy(counter=counter):
-                say(f"{id}: {id}.{counter} is not for it")
-            case Left():
-                say(f"{id}: left")
+            case PassedBy(counter=counter, count=count):
+                say(f"{id}: not for itself {' '.join(f'{id}.{counter + k}' for k in range(count))}")
+            case Left(unsent=unsent):
+                say(f"{id}: left" + (f" without {id}.{unsent[0]} to {id}.{unsent[1]}" if unsent else ""))
                 self.members[id].up = False
             case _:
                 say(f"{id}: {type(event).__name__.lower()}")

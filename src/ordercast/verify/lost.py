@@ -65,12 +65,15 @@ def lost(
     gone = {(member, life) for member, life in header.lost}
     if header.live:
         gone |= told - known  # it was ready when this was written, so it had written, too
+    elif told:
+        return Lost(frozenset(gone), _newest(known))  # a simulator writes all or nothing: who is silent wrote nothing
     heard = set(senders) - known
     silent = set(header.members) - members
     gone |= {(member, UNKNOWN) for member in silent & (set(viewed) - set(crashed) | {who for who, _ in heard})}
     tells = {who for who, _ in told}
     gone |= {life for life in heard if life[0] in members and (life in told or life[0] not in tells)}
-    newest: dict[int, int] = {}
-    for member, life in sorted(known):
-        newest[member] = life
-    return Lost(frozenset(gone), newest)
+    return Lost(frozenset(gone), _newest(known))
+
+
+def _newest(lives: Iterable[LifeKey]) -> dict[int, int]:
+    return dict(sorted(lives))

@@ -41,6 +41,7 @@ PROTOCOLS = {
         needs=("one order of all datagrams, with a detector of gaps: a tagger, or a LAN",),
         views=False,
         exact=False,
+        judges_lives=True,
         one_datagram=True,
         hears_self=True,
         options=DpgOptions,

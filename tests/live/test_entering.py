@@ -165,17 +165,18 @@ def test_a_view_that_cannot_change_tells_who_is_gone(caplog: pytest.LogCaptureFi
 
     async def work() -> None:
         first, second = (ordercast.join(me=k, **where) for k in (1, 2))
-        async with first:
-            await second.__aenter__()
-            await first.delivered(await first.send(b"both are here"))
-            assert second._node is not None
-            second._node.stop()  # as by kill -9
-            await first.send(b"never delivered")
-            async for event in first:
-                if isinstance(event, ordercast.Absent):
-                    break
-            assert event.members == (2,)
-            assert "link: members [2], which are silent: this view cannot change" in first.status()["waits"]
+        with pytest.raises(ordercast.NotSent):  # there is nobody left to send it to
+            async with first:
+                await second.__aenter__()
+                await first.delivered(await first.send(b"both are here"))
+                assert second._node is not None
+                second._node.stop()  # as by kill -9
+                await first.send(b"never delivered")
+                async for event in first:
+                    if isinstance(event, ordercast.Absent):
+                        break
+                assert event.members == (2,)
+                assert "link: members [2], which are silent: this view cannot change" in first.status()["waits"]
         second._close(ordercast.Closed("killed"))
 
     run(work())

@@ -379,7 +379,7 @@ def test_who_leaves_has_sent_everything() -> None:
     """Many large messages, nobody of the leaver's own application reads, the loop ends at once."""
 
     async def work() -> None:
-        first, second, third = joined(3, "totem")
+        first, second, third = joined(3, "totem", at_least=1)
         async with second, third:
             readers = [asyncio.create_task(take(group, 80)) for group in (second, third)]
             async with first:
@@ -396,7 +396,7 @@ def test_who_leaves_has_sent_everything() -> None:
 @pytest.mark.parametrize("protocol", ["token_site", "totem"])
 def test_leaving_tells_what_was_not_sent_and_when_the_body_raised_adds_it(protocol: str) -> None:
     async def work() -> None:
-        first, second = joined(2, protocol)
+        first, second = joined(2, protocol, at_least=1)
         async with second:
             with pytest.raises(KeyError) as raised:
                 async with first:
@@ -418,7 +418,7 @@ def test_sending_and_reading_without_a_pause_leave_the_member_its_turns() -> Non
     """Neither loop below waits for anything of its own; a member that is kept for longer than T is expelled."""
 
     async def work() -> None:
-        first, second = joined(2, "totem", timeout_ms=200)
+        first, second = joined(2, "totem", timeout_ms=200, at_least=1)
         async with first, second:
             await together(first, second)
             late, ended = 0.0, False
@@ -456,7 +456,7 @@ def test_sending_and_reading_without_a_pause_leave_the_member_its_turns() -> Non
 
 def test_delivered_tells_the_truth_of_a_message_to_a_group_that_was_left() -> None:
     async def work() -> None:
-        first, second = joined(2, "totem")
+        first, second = joined(2, "totem", at_least=1)
         async with first, second:
             await together(first, second)
             await first.join_group("chat")

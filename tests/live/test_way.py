@@ -145,24 +145,34 @@ def missed(functions: list[str], way: list[str]) -> str | None:
     return next((function for function in functions if function not in steps), None)
 
 
-@pytest.fixture(scope="module")
-def ways() -> Callable[[str], list[str]]:
-    kept: dict[str, list[str]] = {}
-    return lambda world: kept[world] if world in kept else kept.setdefault(world, WORLDS[world]())
+def wrong(direction: str, functions: list[str], way: list[str]) -> str:
+    """What a walk shows to be wrong with a list; empty if it is right, and could be wrong."""
+    if at := missed(functions, way):
+        return f"{at} is not come to in its place"
+    if direction == "Down":  # it ends where the datagram leaves
+        way = way[: way.index(functions[-1]) + 1]
+        if at := missed(functions, way):
+            return f"{at} is not come to before the datagram leaves"
+    for k, name in enumerate(functions):  # a function passed by, or in another place, is missed
+        if missed(functions, [step for step in way if step != name]) != name:
+            return f"{name} is not missed when it is passed by"
+        swapped = functions[:k] + functions[k : k + 2][::-1] + functions[k + 2 :]
+        if k < len(functions) - 1 and not missed(swapped, way):
+            return f"{name} and the next: their order says nothing"
+    return ""
 
 
 @pytest.mark.parametrize(("direction", "world"), LISTS)
-def test_a_message_goes_the_way_that_is_listed(direction: str, world: str, ways: Callable[[str], list[str]]) -> None:
-    functions, way = listed(direction, world), ways(world)
+def test_a_message_goes_the_way_that_is_listed(direction: str, world: str) -> None:
+    functions = listed(direction, world)
     assert 5 < len(functions) <= MOST
     for name in functions:
         module, kind, function = name.rsplit(".", 2)
         assert callable(getattr(getattr(importlib.import_module(f"ordercast.{module}"), kind), function)), name
-    assert missed(functions, way) is None, "\n".join(way)
-    if direction == "Down":  # it ends where the datagram leaves
-        way = way[: way.index(functions[-1]) + 1]
-        assert missed(functions, way) is None, "\n".join(way)
-    for at, name in enumerate(functions):  # and the walk can fail: a function passed by, or in another place, is missed
-        assert missed(functions, [step for step in way if step != name]) == name
-        swapped = functions[:at] + functions[at : at + 2][::-1] + functions[at + 2 :]
-        assert at == len(functions) - 1 or missed(swapped, way), f"{name} and the next: their order says nothing"
+    found = []
+    for _ in range(5 if world == "live" else 1):  # on real sockets two members take turns as they come
+        way = WORLDS[world]()
+        found.append(wrong(direction, functions, way))
+        if not found[-1]:
+            return
+    raise AssertionError("\n".join([*found, *way]))

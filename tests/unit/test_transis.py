@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 from ordercast.contract import Absent, Action, Setup, Up
-from ordercast.transis.link import SILENT_BEATS, Link
+from ordercast.transis.link import Link
 from ordercast.transis.packets import Status
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair, _ranges
+from ordercast.transis.silence import SILENT_BEATS
 from ordercast.transis.stability import Stability
 from ordercast.types import Identity, Peer
 

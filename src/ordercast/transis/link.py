@@ -19,7 +19,6 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
-    Absent,
     Action,
     Body,
     CancelTimer,
@@ -45,11 +44,11 @@ from ordercast.limits import UNSTABLE_FRAMES_MAX
 from ordercast.transis.packets import Data, Nack, Retrans, Status
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
+from ordercast.transis.silence import Silence
 from ordercast.transis.stability import Stability
 from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, View, ViewId, ViewKind
 
 RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
-SILENT_BEATS = 20  # own heartbeats, T/5 apart, without a word of a member until it counts as absent
 WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
 WINDOW_FRAMES = (4, 64)
 
@@ -92,8 +91,7 @@ class Link(Layer):
         self.nack_at: Nanoseconds | None = None
         self.status_at: Nanoseconds | None = None
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
-        self.silent = [0] * self.n  # own heartbeats since each was last heard; an own pause is one of them
-        self.absent: tuple[MemberId, ...] = ()
+        self.silence = Silence(self.members, self.rank)
         self.leaving = self.left = False
         self.owed = 0  # leaving: the last own number that everybody must have first
 
@@ -161,7 +159,7 @@ class Link(Layer):
             if why:
                 return [dropped(why, member=source.id)]
         rank = self.rank_of[source.id]
-        self.silent[rank] = 0
+        self.silence.heard(rank)
         kind = type(packet)
         if kind is Data:
             return self._data(now, rank, rank, packet)  # type: ignore[arg-type]
@@ -338,23 +336,13 @@ class Link(Layer):
             out = self._report() if self.reported else []
         else:
             assert name == "heartbeat"
-            out = [*self._report(), *self._listen(), SetTimer("heartbeat", now + self.heartbeat_ns)]
+            out = [*self._report(), *self.silence.beat(), SetTimer("heartbeat", now + self.heartbeat_ns)]
         if self.dirty and (name == "heartbeat" or self.shut):
             self._advance()
             out += self._window()
         if self.leaving:
             out += self._drain_out(now)
         return out
-
-    def _listen(self) -> list[Action]:
-        """Tell the application who is silent for long, and when that changes."""
-        self.silent = [beats + 1 for beats in self.silent]
-        self.silent[self.rank] = 0
-        absent = tuple(member for member, beats in zip(self.members, self.silent, strict=True) if beats > SILENT_BEATS)
-        if absent == self.absent:
-            return []
-        self.absent = absent
-        return [Note("absent", {"members": list(absent)}), Up(Absent(absent))]
 
     # ----------------------------------------------------------------------------------------------------- leaving
 
@@ -383,8 +371,8 @@ class Link(Layer):
         gaps = self.repair.gaps
         lagging = [m for r, m in enumerate(self.members) if self.stability.acked(r) < self.reception.have]
         waits, since = "", None
-        if self.absent:
-            waits = f"members {list(self.absent)}, which are silent: this view cannot change"
+        if self.silence.absent:
+            waits = f"members {list(self.silence.absent)}, which are silent: this view cannot change"
         elif self.full:
             rank, since = min(self.full.items(), key=lambda item: item[1])
             waits = f"the application of member {self.members[rank]}, which does not read what it was delivered"

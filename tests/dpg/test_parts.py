@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from ordercast.contract import Setup, Transmit
+from ordercast.contract import CancelTimer, Setup, SetTimer, Transmit
 from ordercast.errors import WireError
 from ordercast.protocols.dpg.bodies import Bodies
 from ordercast.protocols.dpg.channel import Misses, Timing
-from ordercast.protocols.dpg.flow import CYCLE_NS_MAX, STEP_NS, MessageCycle, ReportTimes
+from ordercast.protocols.dpg.flow import CYCLE_NS_MAX, MessageCycle, Reports
 from ordercast.protocols.dpg.options import DpgOptions
 from ordercast.protocols.dpg.order import Order, Turn
 from ordercast.protocols.dpg.packets import (
@@ -97,36 +97,63 @@ def test_full_buffers_give_up_what_was_delivered_then_what_comes_latest() -> Non
 
 def test_message_cycle_grows_with_misses_spreads_and_decays() -> None:
     """E10: two sites that hear each other's pause do not keep it up."""
-    one, two = MessageCycle(), MessageCycle()
+    one, two, fair = MessageCycle(), MessageCycle(), 8_000
+    one.missed(fair)
+    assert one.ns > fair, "one miss slows down already"
     for _ in range(100):
-        one.missed()
+        one.missed(fair)
     assert one.ns == CYCLE_NS_MAX
-    two.heard(one.ns)
+    two.heard(one.ns, fair)
     assert two.ns == one.ns
     for _ in range(1_000):
         one.decay()
         two.decay()
-        one.heard(two.ns)
-        two.heard(one.ns)
+        one.heard(two.ns, fair)
+        two.heard(one.ns, fair)
     assert one.ns == two.ns == 0
-    two.heard(STEP_NS)
+    two.heard(fair // 8, fair)
     assert two.ns == 0
 
 
-def test_reports_are_staggered_the_more_the_more_report_and_waived_rarely() -> None:
-    times = ReportTimes(5, random.Random(3))
+def test_reports_are_staggered_the_more_the_more_report() -> None:
+    """E8: else all expire together."""
+    times = Reports(5, random.Random(3))
     few = []
     for _ in range(200):
         times.restart(0)
         few.append(times.due)
     for sender in range(48):
-        times.heard(0, sender)
+        times.heard(0, 0, 1, sender, False)
     many = []
     for _ in range(200):
         times.restart(0)
         many.append(times.due)
-    assert min(few) >= 5 and max(few) <= 10 < 20 < max(many) <= 26
-    assert [clock for clock in range(100) if times.waive(clock)] == list(range(0, 100, 10))
+    assert min(few) >= 5 and max(few) <= 10 < 40 < max(many) <= 85
+
+
+def test_reports_are_brought_forward_rarely() -> None:
+    """E9: once per two Report_Cycles, unless what was to be told is told."""
+    times, gone = Reports(5, random.Random(3)), []
+    for clock in range(100):
+        times.due = 1e9
+        planned = times.heard(clock, clock, 1, 2, waive=True)
+        if any(isinstance(action, SetTimer) for action in planned) and times.goes(clock):
+            gone.append(clock)
+            times.settled()
+    assert gone == list(range(0, 100, 10))
+    assert times.heard(200, 200, 1, 2, waive=True) and times.heard(200, 200, 1, 3, waive=False) == [
+        CancelTimer("report")
+    ]
+
+
+def test_what_is_due_within_a_count_waits_its_part_of_it() -> None:
+    times = Reports(5, random.Random(3))
+    assert times.passed(0, 0, 1_000) == []
+    times.due = 5.25
+    assert times.passed(7, 5, 1_000) == [SetTimer("report", 258)] and times.passed(7, 5, 1_000) == []
+    assert not times.overdue(300, 5, urgent=False) and times.overdue(300, 5, urgent=True), "a timer that cannot come"
+    assert times.overdue(300, 6, urgent=False)
+    assert times.heard(300, 5, 1_000, 2, waive=False) == [CancelTimer("report")], "another told it"
 
 
 # ---------------------------------------------------------------------------------------------------------- the tagger
@@ -273,7 +300,10 @@ def test_a_report_says_on_the_wire_what_its_site_said() -> None:
         Report(1, 0, again=(((1, 2, 2), frame(ONE, 1)),)),
         Report(1, 0, lives=((1, 1),), who=bytes(10**5), counters=tuple(range(10**5)), states=bytes(10**5)),
         Report(1, 0, lives=((1, 1),), who=b"\0\0", counters=(1, 2), states=b"\0\0",
-               excused=((0, 1, ((1, 1, 1),) * 10**4),)),
+               excused=((0, 1, ((0, 1),) * 10**4),)),
+        Report(1, 0, lives=((1, 1),), who=b"\0\0", counters=(1, 2), states=b"\0\0", excused=((0, 1, ((1, 1),)),)),
+        Report(1, 0, lives=((1, 1),), who=b"\0\0", base=2**63 - 3, counters=(1, 2), states=b"\0\0",
+               excused=((0, 1, ((0, 3),)),)),
     ],
 )  # fmt: skip
 def test_bad_reports_are_refused(bad: Report) -> None:

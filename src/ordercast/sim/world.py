@@ -86,7 +86,7 @@ class World:
         self.hosts = hosts_of(scenario, cost, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
-            hears_self=info.hears_self, all_lives=info.judges_lives, sizes=sizes,
+            hears_self=info.hears_self and getattr(options, "hears_self", True), all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
         largest = scenario.datagram_bytes if info.one_datagram else scenario.packet_largest

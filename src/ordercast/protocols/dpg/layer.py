@@ -12,7 +12,6 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
-    TAGGER,
     Action,
     Event,
     Layer,
@@ -29,21 +28,21 @@ from ordercast.contract import (
     Up,
     dropped,
 )
-from ordercast.protocols.dpg.channel import Misses
-from ordercast.protocols.dpg.flow import MessageCycle, ReportTimes
+from ordercast.protocols.dpg.flow import REPORT, MessageCycle, Reports
 from ordercast.protocols.dpg.options import DpgOptions
-from ordercast.protocols.dpg.order import Order
-from ordercast.protocols.dpg.packets import Message, Numbers, Report, group_key, report, telling
+from ordercast.protocols.dpg.order import Order, Turn
+from ordercast.protocols.dpg.packets import Message, Report, group_key, report, telling
 from ordercast.protocols.dpg.site import Given, Site, Tag
 from ordercast.protocols.dpg.tombs import Tombs
+from ordercast.protocols.dpg.ways import Lan, Tagged, Wan, Way
 from ordercast.sender import LEAVE, Sender
 from ordercast.types import Frame, Identity, Nanoseconds, NetId, Peer, Service
 
 TICK_NS = 5_000_000  # silence that counts as one message; less where T is short
 TICKS = 16  # of them in T
 QUIET_TICKS = 10  # how many of them one timer may be worth while there is nothing to do
-WAIVER_NS = 2_000_000
 REPORTS_FIRST = 2  # heard before a site that returns goes on
+LIFETIMES = 2  # of a PDU on a WAN in T
 COLD_SHARE = 4  # of Deliv_Cycle without anybody who delivers: the group begins here
 ROOM_BYTES = 160  # of a report, beside vertices and bodies
 VERTEX_BYTES = 8
@@ -65,34 +64,44 @@ class Dpg(Layer):
         )  # fmt: skip
         self.tombs = Tombs()
         self.clock = 0
-        self.misses = Misses()
         self.tick_ns = min(TICK_NS, max(1, setup.timeout_ns // TICKS))
-        hold = max(1, setup.timeout_ns // 20)
-        self.order = Order(group_key(identity.group), self.me, hold, max(1, setup.timeout_ns // 4))
-        self.cycle, self.reports = MessageCycle(), ReportTimes(options.report_cycle, setup.random)
-        self.counter = self.placed = 0  # own messages sent, and heard in their place
+        self.way = self._way(setup)
+        self.cycle, self.reports = MessageCycle(), Reports(options.report_cycle, setup.random)
+        self.counter = 0  # own messages sent
+        self.misses = 0  # that the detector saw
         self.sent_at: dict[Tag, int] = {}  # own, of late, on a channel that may lose them
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
+        self.earlier: dict[Tag, Frame] = {}  # own, sent before this spell: delivered here only if others still have to
+        self.window = options.own_window(len(identity.members))
         self.next_at = 0  # when the next own message may leave
-        self.waiving = self.pausing = False
+        self.pausing = False
+        self.stale = False  # it was away: what waits to be read is of the past
         self.tick_due = self.seen_at = 0
         self.heard = self.last_heard = 0  # messages since the last tick; the clock when there was one
         self.pace_ns = self.tick_ns  # what one count of the clock takes, smoothed
         self.conflicts = self.alone_since = 0
         self._reset()
 
+    def _way(self, setup: Setup) -> Way:
+        timeout, channel = setup.timeout_ns, self.options.channel
+        if channel == "tagger":
+            hold, repeat = max(1, timeout // 20), max(1, timeout // 4)
+            return Tagged(Order(group_key(setup.identity.group), self.me, hold, repeat), self.net)
+        return Lan() if channel == "lan" else Wan(max(1, timeout // LIFETIMES))
+
     def _reset(self) -> None:
         """Forget all but what is still to be sent."""
         options = self.options
         self.site = Site(
-            self.cycles, options.buffers, self.tombs, hears_self=options.own or options.channel == "tagger",
+            self.cycles, options.buffers, self.tombs, hears_self=options.hears_self,
             marks=options.marks,
         )  # fmt: skip
         self.site.begun = False
         self.site.skips_late = options.late == "skip"
-        for tag, frame in self.unsettled.items():
-            self.site.sent(self.clock, tag, frame)
-        self.first: Tag | None = None  # heard in person since then
+        self.earlier, self.unsettled = self.unsettled, {}
+        for tag, frame in self.earlier.items():
+            self.site.bodies.keep(tag, frame)
+        self.first: Tag | None = None  # heard in person since then, and nothing missed after it
         self.heard_reports = 0
         self.alone_since = self.clock
 
@@ -114,11 +123,11 @@ class Dpg(Layer):
         if name == LEAVE:
             return self.sender.timer(now)
         out = self._return_if_absent(now)
+        self.stale = False
         if name == "pause":
             self.pausing = False
             return out + self._speak(now)
-        if name == "waive":
-            self.waiving = False
+        if name == REPORT:
             return out + self._report(now)
         assert name == "tick"
         return out + self._tick(now)
@@ -128,14 +137,8 @@ class Dpg(Layer):
         silent = max(1, round((now - self.tick_at) / self.tick_ns)) if not self.heard else 0
         self.pace_ns += (max(1, (now - self.tick_at) // max(1, self.heard + silent)) - self.pace_ns) // 8
         self.clock += min(silent, QUIET_TICKS)
-        out: list[Action] = []
-        if self.options.channel == "tagger":
-            again = self.order.repeat(now)
-            if again is not None:
-                out.append(Transmit(self.net, TAGGER, again))
-            out += self._turns(now)
-            self.order.forget(now)
-        elif self.site.begun:
+        out = self.way.tick(now) + self._turns(now)
+        if self.site.begun:
             self._offer_unheard()
         if not self.site.begun:
             out += self._perhaps_first(now)
@@ -161,15 +164,14 @@ class Dpg(Layer):
         self.seen_at = now
         if now - since <= max(2 * self.tick_ns, self.cycles.deliv * self.pace_ns) or not self.tick_due:
             return []
-        self.tick_due = now
-        self.tick_at = now
-        was = self.site
-        for tag in was.since:
-            if tag in was.incorporated:
+        self.tick_due = self.tick_at = now
+        for tag in self.site.since:
+            if tag in self.site.incorporated:
                 self.tombs.add(tag)
         self._reset()
-        self.misses = Misses()
-        return [Presence(False, since), Note("return")]
+        self.way.returned()
+        self.stale = True
+        return [Presence(False, since), Note("return"), *self.reports.settled()]
 
     def _perhaps_first(self, now: Nanoseconds) -> list[Action]:
         """Nobody who delivers was heard of for a good while: the group begins here."""
@@ -178,57 +180,42 @@ class Dpg(Layer):
 
     def _begin(self, now: Nanoseconds, after: Tag | None) -> list[Action]:
         self.site.begin(self.clock, after, self.first)
-        for tag in [tag for tag in self.unsettled if tag not in self.site.since and tag[0] <= self.placed]:
-            del self.unsettled[tag]  # it had its place before this spell
+        for tag in self.earlier:
+            self.site.offer(tag)  # perhaps nobody has it
+        self.earlier = {}
         return [Presence(True), *self._settle_skipped(now), *self._speak(now)]
 
     # ---------------------------------------------------------------------------------------------------- receiving
 
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
         out = self._return_if_absent(now)
-        kind = type(packet)
-        if self.options.channel == "tagger":
-            if kind is Numbers:
-                if source.id != TAGGER:
-                    return [*out, dropped("numbers", member=source.id)]
-                self.order.numbered(now, packet)  # type: ignore[arg-type]
-            elif (kind is Message or kind is Report) and source != self.me:
-                self.order.put(now, source, packet)  # type: ignore[arg-type]
-            return out + self._turns(now)
-        if kind is not Message and kind is not Report:
-            return [*out, dropped("channel", member=source.id)]
-        own = source == self.me
-        if own and not self.options.own:
+        if self.stale:
             return out
-        contiguous = self.misses.heard(drops, kind is Message)
-        if drops:
-            self.cycle.missed()
-        return out + self._take(now, source, packet, contiguous)
+        if source == self.me and not self.site.hears_self:
+            return out
+        return [*out, *self.way.receive(now, source, packet, drops), *self._turns(now)]
 
     def _turns(self, now: Nanoseconds) -> list[Action]:
         out: list[Action] = []
-        missed = self.order.misses
-        for turn in self.order.turns(now):
-            if turn.placed:
-                out += self._take(now, turn.source, turn.packet, turn.contiguous)
-            else:
-                out += self._take_stray(now, turn.source, turn.packet)
-        if self.order.misses > missed:
-            self.cycle.missed()
+        for turn in self.way.turns(now):
+            take = self._take if turn.placed else self._take_stray
+            out += take(now, turn)
+        if self.way.misses > self.misses:
+            self.misses = self.way.misses
+            self.cycle.missed(self._fair_ns())
         return out
 
-    def _take(self, now: Nanoseconds, source: Peer, packet: Packet, contiguous: bool) -> list[Action]:
+    def _take(self, now: Nanoseconds, turn: Turn) -> list[Action]:
         """A PDU in its place of the network's order."""
+        source, packet, contiguous, _ = turn
         if type(packet) is Message:
             frame, tag = packet.frame, (packet.counter, source.id, source.incarnation)
             if (frame.sender, frame.incarnation) != tag[1:]:
                 return [dropped("frame", member=source.id)]
             self.clock += 1
             self.heard += 1
-            if self.first is None:
+            if self.first is None or not (contiguous or self.site.begun):
                 self.first = tag
-            if source == self.me:
-                self.placed = packet.counter
             known = tag in self.site.bodies and source != self.me
             given = self.site.message(self.clock, tag, frame, contiguous and self.options.marks != "none")
             out: list[Action] = [] if known else [Receive(frame)]
@@ -236,8 +223,9 @@ class Dpg(Layer):
         assert type(packet) is Report
         return self._take_report(now, source, packet)
 
-    def _take_stray(self, now: Nanoseconds, source: Peer, packet: Packet) -> list[Action]:
+    def _take_stray(self, now: Nanoseconds, turn: Turn) -> list[Action]:
         """A PDU whose turn is over: what it says is true, but not its place."""
+        source, packet, _, _ = turn
         if type(packet) is Report:
             return self._take_report(now, source, packet)
         assert type(packet) is Message
@@ -246,7 +234,6 @@ class Dpg(Layer):
             return [dropped("frame", member=source.id)]
         out: list[Action] = [Note("stray"), *self._give(now, self.site.stray(self.clock, tag, frame))]
         if source == self.me:
-            self.placed = max(self.placed, packet.counter)
             self.site.offer(tag)
         return out
 
@@ -255,17 +242,18 @@ class Dpg(Layer):
             return []
         told = telling(packet)
         given, waive = self.site.report(self.clock, told)
-        out: list[Action] = [Note("work", {"units": len(self.site.graph) ** 2}), *self._give(now, given)]
-        self.reports.heard(self.clock, source.id)
-        self.cycle.heard(packet.cycle_ns)
+        out: list[Action] = [Note("work", {"units": len(self.site.graph) ** 2})] if self.site.linearised else []
+        out += self._give(now, given)
+        self.cycle.heard(packet.cycle_ns, self._fair_ns())
         self.heard_reports += 1
-        if not self.site.begun and self.heard_reports >= REPORTS_FIRST and told.l_deliv is not None:
+        known = self.first is not None or told.l_deliv in self.site.graph
+        if not self.site.begun and self.heard_reports >= REPORTS_FIRST and told.l_deliv is not None and known:
             out += self._begin(now, told.l_deliv)
             out += self._give(now, self.site.advance(self.clock))
-        if waive and not self.waiving and self.reports.waive(self.clock):
-            self.waiving = True
-            out += [Note("waiver"), SetTimer("waive", now + 1 + int(self.random.random() * WAIVER_NS))]
-        return out
+        out += self.reports.heard(
+            now, self.clock, self.pace_ns, source.id, waive or bool(self.site.rm) or self.site.lacks()
+        )
+        return out + self._perhaps_report(now)
 
     # ------------------------------------------------------------------------------------------------------ delivery
 
@@ -312,7 +300,7 @@ class Dpg(Layer):
         if not self.site.begun or not self.sender:
             return []
         out: list[Action] = []
-        while self.sender and len(self.unsettled) < self.options.window:
+        while self.sender and len(self.unsettled) < self.window:
             if now < self.next_at:
                 if not self.pausing:
                     self.pausing = True
@@ -328,25 +316,26 @@ class Dpg(Layer):
             self.site.sent(self.clock, tag, frame)
             if self.cycle.ns:
                 self.next_at = now + self.cycle.ns
-            out += self._transmit(now, Message(self.counter, self._serial(), frame))
+            out += self._transmit(now, Message(self.counter, self.way.serial(), frame, self._stamp(now)))
         return out
 
-    def _serial(self) -> int:
-        return self.order.next_serial() if self.options.channel == "tagger" else 0
+    def _fair_ns(self) -> Nanoseconds:
+        return self.pace_ns * (len(self.reports.reporters) + 1)
+
+    def _stamp(self, now: Nanoseconds) -> Nanoseconds:
+        return now if self.options.channel == "wan" else 0
 
     def _transmit(self, now: Nanoseconds, packet: Message | Report) -> list[Action]:
-        out: list[Action] = [Transmit(self.net, ALL, packet)]
-        if self.options.channel == "tagger":
-            self.order.put(now, self.me, packet)
-            out.append(Transmit(self.net, TAGGER, self.order.wish(now, [packet.serial])))
-        return out
+        return [Transmit(self.net, ALL, packet), *self.way.transmitted(now, packet)]
 
     def _perhaps_report(self, now: Nanoseconds) -> list[Action]:
-        return self._report(now) if self.clock >= self.reports.due else []
+        if self.reports.overdue(now, self.clock, self.site.lacks()):
+            return self._report(now)
+        return self.reports.passed(now, self.clock, self.pace_ns)
 
     def _report(self, now: Nanoseconds) -> list[Action]:
         """Say what is known; bodies that do not fit beside it go alone."""
-        self.reports.restart(self.clock)
+        out: list[Action] = [Note("waiver")] if self.reports.goes(self.clock) else []
         most = max(8, (self.frame_bytes - ROOM_BYTES) // VERTEX_BYTES)
         told = self.site.make_report(self.clock, most=most)
         room = self.frame_bytes - ROOM_BYTES - VERTEX_BYTES * len(told.vertices)
@@ -357,9 +346,10 @@ class Dpg(Layer):
             fits = size <= room
             room -= size if fits else 0
             (beside if fits else alone).append((tag, frame))
-        out = self._transmit(now, report(told, tuple(beside), self._serial(), self.cycle.ns))
+        serial, cycle, stamp = self.way.serial, self.cycle.ns, self._stamp(now)
+        out += self.reports.settled() + self._transmit(now, report(told, tuple(beside), serial(), cycle, stamp))
         for again in alone:
-            out += self._transmit(now, Report(self._serial(), self.cycle.ns, again=(again,)))
+            out += self._transmit(now, Report(serial(), cycle, again=(again,), sent=stamp))
         return out
 
     # ---------------------------------------------------------------------------------------------- leaving and status
@@ -375,8 +365,8 @@ class Dpg(Layer):
         waits = ""
         if not site.begun:
             waits = "reports of others, to begin where they are"
-        elif self.options.channel == "tagger" and self.order.wishes:
-            waits = "numbers of the tagger: nothing is ordered without it"
+        elif self.way.waits():
+            waits = self.way.waits()
         elif site.queue or site.pending:
             waits = "what comes before the messages that are here"
         elif self.sender:

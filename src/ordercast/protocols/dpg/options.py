@@ -26,10 +26,18 @@ class DpgOptions(Struct, frozen=True, forbid_unknown_fields=True):
     rep_keep: Annotated[Count, Draw(20)] = 16
     gc_cycle: Annotated[Count, Draw(40)] = 24
     buffers: Annotated[Annotated[int, Meta(ge=1, le=100_000)], Draw(24)] = 400  # bodies a site keeps
-    window: Annotated[Annotated[int, Meta(ge=1, le=1_000)], Draw(1, 3)] = 8  # own messages not yet delivered here
+    window: Annotated[Annotated[int, Meta(ge=0, le=1_000)], Draw(1, 3)] = 0  # own messages not yet delivered; 0: enough
+
+    @property
+    def hears_self(self) -> bool:
+        return self.own or self.channel != "lan"
 
     def cycles(self, members: int) -> Cycles:
         return Cycles(self.deliv(members), self.retr_cycle, self.gc_cycle, self.rep_keep)
 
     def deliv(self, members: int) -> int:
         return self.deliv_cycle or max(60, 6 * members)
+
+    def own_window(self, members: int) -> int:
+        """So many that Deliv_Cycle can pass while they wait: a smaller window would stop the clock it waits for."""
+        return self.window or max(8, -(-self.deliv(members) // members))

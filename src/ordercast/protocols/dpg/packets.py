@@ -15,7 +15,7 @@ from ordercast.contract import Packet
 from ordercast.errors import WireError
 from ordercast.protocols.dpg.graph import MARKED, Mark
 from ordercast.protocols.dpg.site import Telling
-from ordercast.types import U16, U32, U63, Frame
+from ordercast.types import U8, U16, U32, U63, Frame
 
 VERTICES_MAX = 1_024
 ARCS_MAX = 4_096
@@ -34,6 +34,7 @@ class Message(Packet, frozen=True, gc=False, tag=1):
     counter: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     serial: U63
     frame: Frame
+    sent: U63 = 0  # by the sender's clock
 
     def check(self) -> None:
         self.frame.check()
@@ -52,17 +53,21 @@ class Report(Packet, frozen=True, gc=False, tag=2):
     arcs: Annotated[tuple[tuple[U16, U16], ...], Meta(max_length=ARCS_MAX)] = ()  # further plain ones
     marks: Annotated[tuple[tuple[U16, U16], ...], Meta(max_length=ARCS_MAX)] = ()  # further marked ones
     excused: Annotated[
-        tuple[tuple[U16, U16, Annotated[tuple[Tag, ...], Meta(min_length=1, max_length=EXCUSES_MAX)]], ...],
+        tuple[tuple[U16, U16, Annotated[tuple[tuple[U8, U63], ...], Meta(min_length=1, max_length=EXCUSES_MAX)]], ...],
         Meta(max_length=EXCUSES_MAX),
-    ] = ()
+    ] = ()  # each excuse: whose it is, and its counter above base
     l_deliv: Tag | None = None
     again: Annotated[tuple[tuple[Tag, Frame], ...], Meta(max_length=2)] = ()
+    sent: U63 = 0
 
     def check(self) -> None:
         count, lives = len(self.counters), len(self.lives)
         if len(self.who) != count or len(self.states) != count or (self.who and max(self.who) >= lives):
             raise WireError("report", "vertices")
-        if self.counters and max(self.counters) + self.base > 2**63 - 1:
+        excuses = [excuse for _, _, several in self.excused for excuse in several]
+        if max((k for k, _ in excuses), default=-1) >= lives:
+            raise WireError("report", "excuses")
+        if max((*self.counters, *(c for _, c in excuses)), default=0) + self.base > 2**63 - 1:
             raise WireError("report", "counters")
         for pairs in (self.arcs, self.marks, self.excused):
             if any(x >= count or y >= count or x == y for x, y, *_ in pairs):
@@ -112,21 +117,22 @@ def group_key(name: str) -> bytes:
     return blake2b(name.encode(), digest_size=8).digest()
 
 
-def report(telling: Telling, again: tuple[tuple[Tag, Frame], ...], serial: int, cycle_ns: int) -> Report:
+def report(telling: Telling, again: tuple[tuple[Tag, Frame], ...], serial: int, cycle_ns: int, sent: int = 0) -> Report:
     """A site's telling, packed; its vertices are in an order in which most arcs lead to the next."""
     vertices = telling.vertices
     place = {tag: k for k, tag in enumerate(vertices)}
-    lives = {life: k for k, life in enumerate(dict.fromkeys(tag[1:] for tag in vertices))}
-    base = min((tag[0] for tag in vertices), default=0)
+    named = [*vertices, *sorted({z for _, _, mark in telling.arcs if mark for z in mark})]
+    lives = {life: k for k, life in enumerate(list(dict.fromkeys(tag[1:] for tag in named))[:LIVES_MAX])}
+    base = min((tag[0] for tag in named), default=0)
     undelivered, lost = set(telling.undelivered), set(telling.lm)
     states = bytearray((UNDELIVERED * (tag in undelivered)) | (LOST * (tag in lost)) for tag in vertices)
     arcs: list[tuple[int, int]] = []
     marks: list[tuple[int, int]] = []
-    excused: list[tuple[int, int, tuple[Tag, ...]]] = []
+    excused: list[tuple[int, int, tuple[tuple[int, int], ...]]] = []
     for x, y, mark in telling.arcs:
         a, b = place[x], place[y]
-        if mark and len(excused) < EXCUSES_MAX and len(mark) <= EXCUSES_MAX:
-            excused.append((a, b, tuple(sorted(mark))))
+        if mark and len(excused) < EXCUSES_MAX >= len(mark) and all(z[1:] in lives for z in mark):
+            excused.append((a, b, tuple((lives[z[1:]], z[0] - base) for z in sorted(mark))))
         elif b == a + 1:
             states[b] |= PLAIN if mark is None or mark else CONTIGUOUS
         elif mark is not None and not mark:
@@ -136,7 +142,7 @@ def report(telling: Telling, again: tuple[tuple[Tag, Frame], ...], serial: int, 
     return Report(
         serial, cycle_ns, tuple(lives), bytes(lives[tag[1:]] for tag in vertices), base,
         tuple(tag[0] - base for tag in vertices), bytes(states), tuple(arcs[:ARCS_MAX]), tuple(marks[:ARCS_MAX]),
-        tuple(excused), telling.l_deliv, again,
+        tuple(excused), telling.l_deliv, again, sent,
     )  # fmt: skip
 
 
@@ -149,7 +155,9 @@ def telling(packet: Report) -> Telling:
             arcs.append((tags[k - 1], tags[k], MARKED if state & CONTIGUOUS else None))
     arcs += [(tags[a], tags[b], None) for a, b in packet.arcs]
     arcs += [(tags[a], tags[b], MARKED) for a, b in packet.marks]
-    arcs += [(tags[a], tags[b], frozenset(excuses)) for a, b, excuses in packet.excused]
+    base, lives = packet.base, packet.lives
+    for a, b, excuses in packet.excused:
+        arcs.append((tags[a], tags[b], frozenset((base + c, *lives[k]) for k, c in excuses)))
     return Telling(
         vertices=tags,
         arcs=tuple(arcs),

@@ -83,8 +83,10 @@ class Site:
         self.late: set[Tag] = set()
         self.skips_late = False
         self.skipped: list[Tag] = []  # since the owner last asked
+        self.linearised = False
         self.begun = True  # false: what is heard is kept, nothing is delivered
         self.floor: Tag | None = None  # after a return: where this spell begins
+        self.before: set[Tag] = set()  # it, and what was skipped because it is before it
 
     # -------------------------------------------------------------------------------------------------- what is heard
 
@@ -187,12 +189,17 @@ class Site:
                 if tag not in self.bodies:
                     self.lm[tag] = NEVER
                     waive = True
-        since = self.since
+        since, before, old = self.since, self.before, []
         for x, y, mark in told.arcs:
             if x in since and y in since:
                 if mark:
                     mark = frozenset(z for z in mark if z not in tombs)
                 fresh |= graph.tell(x, y, mark)
+            elif y in before and x in self.pending:
+                old.append(x)
+        if old:
+            self._skip(clock, graph.ancestors(old).union(old))
+        self.linearised = fresh
         if fresh:
             graph.settle()
             self._place_own()
@@ -230,6 +237,8 @@ class Site:
             old |= graph.ancestors((first,))
             self.floor = first
         self._skip(clock, old)
+        if self.floor is not None:
+            self.before.add(self.floor)
         if self.floor == first and first in self.pending:
             self._incorporate(clock, first, "expired")
 
@@ -241,6 +250,7 @@ class Site:
             self.done[tag] = clock
             self.lm.pop(tag, None)
             self.late.discard(tag)
+            self.before.add(tag)
             self.skipped.append(tag)
 
     # ------------------------------------------------------------------------------------------------------ delivery
@@ -346,6 +356,10 @@ class Site:
             lm=tuple(tag for tag in self._ask(clock) if tag in inside),
             rm=tuple((tag, held[tag]) for tag in again if tag in held),
         )
+
+    def lacks(self) -> bool:
+        """Something is lost here that was never asked for."""
+        return bool(self.lm) and NEVER in self.lm.values()
 
     def _ask(self, clock: Clock) -> Iterable[Tag]:
         """What is lost and was not asked for within Retr_Cycle."""

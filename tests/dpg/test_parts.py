@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ordercast.contract import CancelTimer, Setup, SetTimer, Transmit
+from ordercast.contract import CancelTimer, SetTimer, Setup, Transmit
 from ordercast.errors import WireError
 from ordercast.protocols.dpg.bodies import Bodies
 from ordercast.protocols.dpg.channel import Misses, Timing
@@ -213,7 +213,32 @@ def test_pdus_are_taken_by_number_and_gaps_are_seen() -> None:
     order.numbered(0, numbers(4, (ONE, 2)))
     assert told(list(order.turns(0))) == [(1, 2, True, True)], "another group's number was heard"
     order.numbered(0, numbers(6, (ONE, 3)))
-    assert told(list(order.turns(0))) == [(1, 3, False, True)], "number 5 was not heard"
+    assert told(list(order.turns(5))) == [], "number 5 may have been overtaken"
+    assert told(list(order.turns(10))) == [(1, 3, False, True)], "number 5 was not heard"
+
+
+def test_numbers_that_overtake_each_other_are_put_right() -> None:
+    order = site_order()
+    for serial in (1, 2, 3, 4):
+        order.put(0, ONE, message(ONE, serial))
+    order.numbered(0, numbers(1, (ONE, 1)))
+    assert told(list(order.turns(0))) == [(1, 1, False, True)]
+    order.numbered(1, numbers(4, (ONE, 4)))
+    order.numbered(2, numbers(3, (ONE, 3)))
+    order.numbered(2, numbers(3, (ONE, 3)))
+    assert told(list(order.turns(2))) == []
+    order.numbered(3, numbers(2, (ONE, 2)))
+    assert told(list(order.turns(3))) == [(1, 2, True, True), (1, 3, True, True), (1, 4, True, True)]
+
+
+def test_own_numbers_are_passed_over_where_the_own_are_not_heard() -> None:
+    """E12: a mark over an own message is right only while that message excuses it."""
+    for excuses in (True, False):
+        order = Order(GROUP, Peer(3, 30), 10, 100, lambda serial, excuses=excuses: excuses)
+        order.put(0, ONE, message(ONE, 1))
+        order.put(0, ONE, message(ONE, 2))
+        order.numbered(0, numbers(1, (ONE, 1), (Peer(3, 30), 1), (ONE, 2)))
+        assert told(list(order.turns(0))) == [(1, 1, False, True), (1, 2, excuses, True)]
 
 
 def test_a_pdu_that_comes_too_late_has_no_place_and_the_next_is_not_contiguous() -> None:
@@ -230,14 +255,14 @@ def test_a_pdu_that_comes_too_late_has_no_place_and_the_next_is_not_contiguous()
 def test_what_is_late_waits_for_all_that_is_numbered_before_it() -> None:
     """It tells of what is before it: heard too early, that would be put before what comes."""
     order = site_order()
-    order.numbered(0, numbers(1, (ONE, 1)))
-    order.numbered(0, numbers(3, (ONE, 3)))
-    order.put(0, TWO, message(TWO, 1))
-    order.numbered(1, numbers(2, (TWO, 1)))  # told again, its place is behind number 1 which is still waited for
-    assert told(list(order.turns(1))) == []
-    order.put(2, ONE, message(ONE, 1))
-    order.put(2, ONE, message(ONE, 3))
-    assert told(list(order.turns(2))) == [(1, 1, False, True), (1, 3, False, True), (2, 1, False, False)]
+    order.numbered(0, numbers(1, (ONE, 1), (TWO, 1), (ONE, 3)))
+    order.put(0, ONE, message(ONE, 1))
+    assert told(list(order.turns(0))) == [(1, 1, False, True)]
+    assert told(list(order.turns(10))) == [], "the turns of numbers 2 and 3 are over"
+    order.numbered(10, numbers(4, (ONE, 4)))
+    order.put(11, TWO, message(TWO, 1))
+    order.put(11, ONE, message(ONE, 4))
+    assert told(list(order.turns(11))) == [(1, 4, False, True), (2, 1, False, False)]
 
 
 def test_another_life_of_the_tagger_is_never_contiguous() -> None:

@@ -75,6 +75,8 @@ class World:
             self.scenario = scenario = msgspec.structs.replace(scenario, tagger=needs)
         if scenario.tagger and not needs:
             raise UsageError(f"tagger: {scenario.protocol} has no use for one here")
+        if getattr(options, "channel", "") == "wan" and (scenario.clocks.skew_ms or scenario.clocks.drift_percent):
+            raise UsageError("channel: wan needs clocks that run together, [clocks] skew_ms = 0 and drift_percent = 0")
         if needs and not scenario.tagger:
             raise UsageError(f"tagger: {scenario.protocol} needs one, tagger = true, unless its channel is another")
         level = level if isinstance(level, Level) else level_of(level)
@@ -86,7 +88,8 @@ class World:
         self.hosts = hosts_of(scenario, cost, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
-            hears_self=info.hears_self and getattr(options, "hears_self", True), all_lives=info.judges_lives, sizes=sizes,
+            hears_self=info.hears_self and getattr(options, "hears_self", True),
+            all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
         largest = scenario.datagram_bytes if info.one_datagram else scenario.packet_largest

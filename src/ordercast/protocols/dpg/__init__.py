@@ -45,6 +45,6 @@ PROTOCOLS = {
         one_datagram=True,
         hears_self=True,
         options=DpgOptions,
-        probes=("late", "dummy", "seizure", "conflict", "waiver", "return", "stray", "skipped"),
+        probes=("late", "dummy", "seizure", "excused", "split", "conflict", "waiver", "return", "stray", "skipped"),
     )
 }

@@ -40,12 +40,13 @@ def join(one: Mark, other: Mark) -> Mark:
 class Graph:
     """Arcs by their beginning, and who is before whom."""
 
-    __slots__ = ("_form", "_heard", "_tail", "conflicts", "into", "out")
+    __slots__ = ("_form", "_heard", "_tail", "conflicts", "into", "out", "splits")
 
     def __init__(self, vertices: Iterable[Vertex] = (), arcs: Iterable[tuple[Vertex, Vertex, Mark]] = ()) -> None:
         self.out: Arcs = {}  # every vertex is a key
         self.into: dict[Vertex, set[Vertex]] = {}
         self.conflicts = 0  # contradictions met and settled
+        self.splits = 0  # excused marks whose excuse was found between
         self._form: _Form | None = None  # of the last linearisation
         self._heard = 0
         self._tail: dict[Vertex, int] = {}  # heard since then, each after everything before it
@@ -143,6 +144,7 @@ class Graph:
             if changed is None:
                 break
             out = changed
+            self.splits += form.splits
         self.out = form.arcs()
         self._form, self._tail = form, {}
         self._turn_around()
@@ -236,6 +238,7 @@ class _Form:
         self.out = out
         self.next: dict[Vertex, Vertex] = {}
         self.excused: list[tuple[Vertex, Vertex, frozenset[Any]]] = []
+        self.splits = 0
         self._blocks()
         self._before()
 
@@ -324,6 +327,7 @@ class _Form:
             if not between:
                 fresh[x][y] = frozenset(open_)
                 continue
+            self.splits += 1
             fresh[x][y] = None
             way = [x, *between, y]  # those between are on a way: each pair of neighbours is excused by the rest
             for a, b in pairwise(way):

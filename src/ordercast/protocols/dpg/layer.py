@@ -31,6 +31,7 @@ from ordercast.contract import (
 from ordercast.protocols.dpg.flow import REPORT, MessageCycle, Reports
 from ordercast.protocols.dpg.options import DpgOptions
 from ordercast.protocols.dpg.order import Order, Turn
+from ordercast.protocols.dpg.pace import Pace
 from ordercast.protocols.dpg.packets import Message, Report, group_key, report, telling
 from ordercast.protocols.dpg.site import Given, Site, Tag
 from ordercast.protocols.dpg.tombs import Tombs
@@ -38,9 +39,6 @@ from ordercast.protocols.dpg.ways import Lan, Tagged, Wan, Way
 from ordercast.sender import LEAVE, Sender
 from ordercast.types import Frame, Identity, Nanoseconds, NetId, Peer, Service
 
-TICK_NS = 5_000_000  # silence that counts as one message; less where T is short
-TICKS = 16  # of them in T
-QUIET_TICKS = 10  # how many of them one timer may be worth while there is nothing to do
 REPORTS_FIRST = 2  # heard before a site that returns goes on
 LIFETIMES = 2  # of a PDU on a WAN in T
 COLD_SHARE = 4  # of Deliv_Cycle without anybody who delivers: the group begins here
@@ -63,8 +61,7 @@ class Dpg(Layer):
             setup, (Service.QUASI,), self._unsettled, wake=self._speak, go=self._gone, views=False
         )  # fmt: skip
         self.tombs = Tombs()
-        self.clock = 0
-        self.tick_ns = min(TICK_NS, max(1, setup.timeout_ns // TICKS))
+        self.pace = Pace(setup.timeout_ns)
         self.way = self._way(setup)
         self.cycle, self.reports = MessageCycle(), Reports(options.report_cycle, setup.random)
         self.counter = 0  # own messages sent
@@ -72,13 +69,11 @@ class Dpg(Layer):
         self.sent_at: dict[Tag, int] = {}  # own, of late, on a channel that may lose them
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
         self.earlier: dict[Tag, Frame] = {}  # own, sent before this spell: delivered here only if others still have to
+        self.serials: dict[int, Tag] = {}  # own messages without a number, where it does not hear itself
         self.window = options.own_window(len(identity.members))
         self.next_at = 0  # when the next own message may leave
         self.pausing = False
         self.stale = False  # it was away: what waits to be read is of the past
-        self.tick_due = self.seen_at = 0
-        self.heard = self.last_heard = 0  # messages since the last tick; the clock when there was one
-        self.pace_ns = self.tick_ns  # what one count of the clock takes, smoothed
         self.conflicts = self.alone_since = 0
         self._reset()
 
@@ -86,8 +81,16 @@ class Dpg(Layer):
         timeout, channel = setup.timeout_ns, self.options.channel
         if channel == "tagger":
             hold, repeat = max(1, timeout // 20), max(1, timeout // 4)
-            return Tagged(Order(group_key(setup.identity.group), self.me, hold, repeat), self.net)
+            group = group_key(setup.identity.group)
+            return Tagged(Order(group, self.me, hold, repeat, None if self.options.own else self._excused), self.net)
         return Lan() if channel == "lan" else Wan(max(1, timeout // LIFETIMES))
+
+    def _excused(self, serial: int) -> bool:
+        """A mark over this own PDU is right: a report, or a message that excuses it."""
+        tag = self.serials.pop(serial, None)
+        if tag in self.site.own:
+            self.site.unechoed[tag] = self.pace.clock
+        return tag is None or tag in self.site.own
 
     def _reset(self) -> None:
         """Forget all but what is still to be sent."""
@@ -103,7 +106,7 @@ class Dpg(Layer):
             self.site.bodies.keep(tag, frame)
         self.first: Tag | None = None  # heard in person since then, and nothing missed after it
         self.heard_reports = 0
-        self.alone_since = self.clock
+        self.alone_since = self.pace.clock
 
     # ------------------------------------------------------------------------------------------------ start and time
 
@@ -111,13 +114,9 @@ class Dpg(Layer):
         return self._next_tick(now)
 
     def _next_tick(self, now: Nanoseconds) -> list[Action]:
-        if self.heard:
-            self.last_heard = self.clock
-        recent = self.clock - self.last_heard <= self.cycles.keep + self.cycles.deliv  # all clocks at one pace
-        busy = recent or self.site.pending or self.site.queue or self.unsettled or not self.site.begun
-        self.tick_due = now + (self.tick_ns if busy else QUIET_TICKS * self.tick_ns)
-        self.tick_at, self.heard = now, 0
-        return [SetTimer("tick", self.tick_due)]
+        site = self.site
+        busy = bool(site.pending or site.queue or self.unsettled) or not site.begun
+        return [SetTimer("tick", self.pace.next(now, busy, int(self.cycles.keep + self.cycles.deliv)))]
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == LEAVE:
@@ -134,37 +133,33 @@ class Dpg(Layer):
 
     def _tick(self, now: Nanoseconds) -> list[Action]:
         """Silence counts; then whatever time brings: turns that are over, deliveries, a report."""
-        silent = max(1, round((now - self.tick_at) / self.tick_ns)) if not self.heard else 0
-        self.pace_ns += (max(1, (now - self.tick_at) // max(1, self.heard + silent)) - self.pace_ns) // 8
-        self.clock += min(silent, QUIET_TICKS)
+        self.pace.tick(now)
         out = self.way.tick(now) + self._turns(now)
         if self.site.begun:
             self._offer_unheard()
         if not self.site.begun:
             out += self._perhaps_first(now)
-        out += self._give(now, self.site.advance(self.clock))
+        out += self._give(now, self.site.advance(self.pace.clock))
         out += self._perhaps_report(now)
         self.cycle.decay()
         return [*out, *self._speak(now), *self._next_tick(now)]
 
     def _offer_unheard(self) -> None:
         """Own messages that neither came back nor are in any report: perhaps nobody has them."""
-        old = self.clock - self.cycles.deliv
+        old = self.pace.clock - self.cycles.deliv
         for tag in [tag for tag, at in self.sent_at.items() if at <= old]:
             del self.sent_at[tag]
             if tag in self.unsettled and tag not in self.site.since:
-                self.site.stray(self.clock, tag, self.unsettled[tag])
+                self.site.stray(self.pace.clock, tag, self.unsettled[tag])
                 self.site.offer(tag)
 
     # --------------------------------------------------------------------------------------------- absence and return
 
     def _return_if_absent(self, now: Nanoseconds) -> list[Action]:
-        """Its own timer comes later than Deliv_Cycle: it was away."""
-        since = max(self.tick_due, self.seen_at)  # who is kept busy by what it hears is here, however late its timers
-        self.seen_at = now
-        if now - since <= max(2 * self.tick_ns, self.cycles.deliv * self.pace_ns) or not self.tick_due:
+        """What waits to be read by a site that was away is of the past: it hears nothing before its first timer."""
+        since = self.pace.away(now, int(self.cycles.deliv))
+        if since is None:
             return []
-        self.tick_due = self.tick_at = now
         for tag in self.site.since:
             if tag in self.site.incorporated:
                 self.tombs.add(tag)
@@ -176,10 +171,10 @@ class Dpg(Layer):
     def _perhaps_first(self, now: Nanoseconds) -> list[Action]:
         """Nobody who delivers was heard of for a good while: the group begins here."""
         patience = self.cycles.deliv // COLD_SHARE if self.heard_reports >= REPORTS_FIRST else self.cycles.deliv
-        return self._begin(now, None) if self.clock - self.alone_since >= patience else []
+        return self._begin(now, None) if self.pace.clock - self.alone_since >= patience else []
 
     def _begin(self, now: Nanoseconds, after: Tag | None) -> list[Action]:
-        self.site.begin(self.clock, after, self.first)
+        self.site.begin(self.pace.clock, after, self.first)
         for tag in self.earlier:
             self.site.offer(tag)  # perhaps nobody has it
         self.earlier = {}
@@ -212,12 +207,11 @@ class Dpg(Layer):
             frame, tag = packet.frame, (packet.counter, source.id, source.incarnation)
             if (frame.sender, frame.incarnation) != tag[1:]:
                 return [dropped("frame", member=source.id)]
-            self.clock += 1
-            self.heard += 1
+            self.pace.heard()
             if self.first is None or not (contiguous or self.site.begun):
                 self.first = tag
             known = tag in self.site.bodies and source != self.me
-            given = self.site.message(self.clock, tag, frame, contiguous and self.options.marks != "none")
+            given = self.site.message(self.pace.clock, tag, frame, contiguous and self.options.marks != "none")
             out: list[Action] = [] if known else [Receive(frame)]
             return out + self._give(now, given) + self._perhaps_report(now)
         assert type(packet) is Report
@@ -232,7 +226,7 @@ class Dpg(Layer):
         frame, tag = packet.frame, (packet.counter, source.id, source.incarnation)
         if (frame.sender, frame.incarnation) != tag[1:]:
             return [dropped("frame", member=source.id)]
-        out: list[Action] = [Note("stray"), *self._give(now, self.site.stray(self.clock, tag, frame))]
+        out: list[Action] = [Note("stray"), *self._give(now, self.site.stray(self.pace.clock, tag, frame))]
         if source == self.me:
             self.site.offer(tag)
         return out
@@ -241,7 +235,7 @@ class Dpg(Layer):
         if source == self.me:
             return []
         told = telling(packet)
-        given, waive = self.site.report(self.clock, told)
+        given, waive = self.site.report(self.pace.clock, told)
         out: list[Action] = [Note("work", {"units": len(self.site.graph) ** 2})] if self.site.linearised else []
         out += self._give(now, given)
         self.cycle.heard(packet.cycle_ns, self._fair_ns())
@@ -249,9 +243,9 @@ class Dpg(Layer):
         known = self.first is not None or told.l_deliv in self.site.graph
         if not self.site.begun and self.heard_reports >= REPORTS_FIRST and told.l_deliv is not None and known:
             out += self._begin(now, told.l_deliv)
-            out += self._give(now, self.site.advance(self.clock))
+            out += self._give(now, self.site.advance(self.pace.clock))
         out += self.reports.heard(
-            now, self.clock, self.pace_ns, source.id, waive or bool(self.site.rm) or self.site.lacks()
+            now, self.pace.clock, self.pace.count_ns, source.id, waive or bool(self.site.rm) or self.site.lacks()
         )
         return out + self._perhaps_report(now)
 
@@ -275,6 +269,12 @@ class Dpg(Layer):
             self.conflicts += site.graph.conflicts
             out.append(Note("conflict", {"count": site.graph.conflicts}))
             site.graph.conflicts = 0
+        if site.excused:
+            out.append(Note("excused"))
+            site.excused = False
+        if site.graph.splits:
+            out.append(Note("split"))
+            site.graph.splits = 0
         if site.bodies.seized:
             site.bodies.seized = 0
             out.append(Note("seizure"))
@@ -312,15 +312,18 @@ class Dpg(Layer):
             tag = (self.counter, self.me.id, self.me.incarnation)
             self.unsettled[tag] = frame
             if self.options.channel != "tagger":  # there a wish is repeated until the number comes
-                self.sent_at[tag] = self.clock
-            self.site.sent(self.clock, tag, frame)
+                self.sent_at[tag] = self.pace.clock
             if self.cycle.ns:
                 self.next_at = now + self.cycle.ns
-            out += self._transmit(now, Message(self.counter, self.way.serial(), frame, self._stamp(now)))
+            serial = self.way.serial()
+            self.site.sent(self.pace.clock, tag, frame, placed=not serial)
+            if serial and not self.site.hears_self:
+                self.serials[serial] = tag
+            out += self._transmit(now, Message(self.counter, serial, frame, self._stamp(now)))
         return out
 
     def _fair_ns(self) -> Nanoseconds:
-        return self.pace_ns * (len(self.reports.reporters) + 1)
+        return self.pace.count_ns * (len(self.reports.reporters) + 1)
 
     def _stamp(self, now: Nanoseconds) -> Nanoseconds:
         return now if self.options.channel == "wan" else 0
@@ -329,15 +332,15 @@ class Dpg(Layer):
         return [Transmit(self.net, ALL, packet), *self.way.transmitted(now, packet)]
 
     def _perhaps_report(self, now: Nanoseconds) -> list[Action]:
-        if self.reports.overdue(now, self.clock, self.site.lacks()):
+        if self.reports.overdue(now, self.pace.clock, self.site.lacks()):
             return self._report(now)
-        return self.reports.passed(now, self.clock, self.pace_ns)
+        return self.reports.passed(now, self.pace.clock, self.pace.count_ns)
 
     def _report(self, now: Nanoseconds) -> list[Action]:
         """Say what is known; bodies that do not fit beside it go alone."""
-        out: list[Action] = [Note("waiver")] if self.reports.goes(self.clock) else []
+        out: list[Action] = [Note("waiver")] if self.reports.goes(self.pace.clock) else []
         most = max(8, (self.frame_bytes - ROOM_BYTES) // VERTEX_BYTES)
-        told = self.site.make_report(self.clock, most=most)
+        told = self.site.make_report(self.pace.clock, most=most)
         room = self.frame_bytes - ROOM_BYTES - VERTEX_BYTES * len(told.vertices)
         beside: list[tuple[Tag, Frame]] = []
         alone: list[tuple[Tag, Frame]] = []

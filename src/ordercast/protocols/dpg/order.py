@@ -6,7 +6,7 @@ A PDU whose turn is over is not lost: what it says stays true, only its place am
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ordercast.protocols.dpg.channel import Numbers as Detector
@@ -30,10 +30,13 @@ class Turn(NamedTuple):
 
 
 class Order:
-    """Of one site."""
+    """Of one site; `excused`, where it does not hear itself: whether its marks are excused by this own PDU."""
 
-    def __init__(self, group: bytes, me: Peer, hold_ns: Nanoseconds, repeat_ns: Nanoseconds) -> None:
-        self.group, self.me, self.hold_ns, self.repeat_ns = group, me, hold_ns, repeat_ns
+    def __init__(
+        self, group: bytes, me: Peer, hold_ns: Nanoseconds, repeat_ns: Nanoseconds,
+        excused: Callable[[int], bool] | None = None,
+    ) -> None:  # fmt: skip
+        self.group, self.me, self.hold_ns, self.repeat_ns, self.excused = group, me, hold_ns, repeat_ns, excused
         self.life = self.last = 0  # the tagger's, and its last number heard
         self.detector = Detector()
         self.queue: deque[tuple[Number, Key | None, Nanoseconds]] = deque()  # whose (None: another group's), since
@@ -69,10 +72,20 @@ class Order:
             if number > self.last:
                 self.queue.append(((self.life, number), key, now))
                 self.last = number
+            elif (self.life, number) > self._turn:
+                self._fill((self.life, number), key, now)
             elif key is not None and key in self.pdus:
                 self._pass(key, (self.life, number))
         while len(self.queue) > WAITING_MAX:
             self._miss(*self.queue.popleft()[:2])
+
+    def _fill(self, number: Number, key: Key | None, now: Nanoseconds) -> None:
+        """A number that later ones overtook, and whose turn is not over."""
+        queue, at = self.queue, len(self.queue)
+        while at and queue[at - 1][0] > number:
+            at -= 1
+        if not at or queue[at - 1][0] != number:
+            queue.insert(at, (number, key, now))
 
     def _pass(self, key: Key, number: Number) -> None:
         if all(key != other for _, other, _ in self.queue):
@@ -105,7 +118,13 @@ class Order:
         queue, pdus = self.queue, self.pdus
         while queue:
             number, key, since = queue[0]
-            if key is not None and key not in pdus and now - since < self.hold_ns:
+            if self.excused is not None and key is not None and key[:2] == (self.me.id, self.me.incarnation):
+                queue.popleft()
+                self._other(number)
+                if not self.excused(key[2]):
+                    self.detector.missed()
+                continue
+            if now - since < self.hold_ns and (self._skips(number) or (key is not None and key not in pdus)):
                 break
             queue.popleft()
             if key is None or key not in pdus:
@@ -119,6 +138,11 @@ class Order:
             for key in [key for key, number in self.passed.items() if number <= self._turn and key in pdus]:
                 del self.passed[key]
                 yield Turn(Peer(key[0], key[1]), pdus.pop(key)[0], False, False)
+
+    def _skips(self, number: Number) -> bool:
+        """Numbers before it have not been heard: others may have overtaken them."""
+        life, last = self._turn
+        return number[0] == life and number[1] > last + 1
 
     def forget(self, now: Nanoseconds) -> None:
         """PDUs of others whose number never came, though the tagger was heard since: they are missed."""
@@ -138,7 +162,7 @@ class Order:
 
     def wish(self, now: Nanoseconds, fresh: list[int]) -> Wish:
         self.wishes |= dict.fromkeys(fresh, now)
-        return Wish(self.group, tuple(fresh), self.life, self.last)
+        return Wish(self.group, tuple(fresh), self.life, self.last, next(iter(self.wishes), 0))
 
     def repeat(self, now: Nanoseconds) -> Wish | None:
         """What was asked for and not heard in time; at first, and now and then, nothing but that this site is here."""

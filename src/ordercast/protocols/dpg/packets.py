@@ -84,12 +84,16 @@ class Report(Packet, frozen=True, gc=False, tag=2):
 
 
 class Wish(Packet, frozen=True, gc=False, tag=3):
-    """A site to the tagger: these PDUs of mine want numbers; `heard` is the last number here, of that tagger's life."""
+    """A site to the tagger: these PDUs of mine want numbers; `heard` is the last number here, of that tagger's life.
+
+    None below `least` wants one: so the tagger numbers what a site says in the order in which it was said.
+    """
 
     group: Annotated[bytes, Meta(min_length=8, max_length=8)]
     serials: Annotated[tuple[U63, ...], Meta(max_length=TAGS_MAX)]
     life: U63
     heard: U63
+    least: U63 = 0
 
 
 class Numbered(Struct, frozen=True, array_like=True, gc=False):

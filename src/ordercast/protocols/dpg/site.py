@@ -83,17 +83,20 @@ class Site:
         self.late: set[Tag] = set()
         self.skips_late = False
         self.skipped: list[Tag] = []  # since the owner last asked
-        self.linearised = False
+        self.linearised = self.excused = False  # at the last report; a mark was, since the owner last asked
         self.begun = True  # false: what is heard is kept, nothing is delivered
         self.floor: Tag | None = None  # after a return: where this spell begins
         self.before: set[Tag] = set()  # it, and what was skipped because it is before it
 
     # -------------------------------------------------------------------------------------------------- what is heard
 
-    def sent(self, clock: Clock, tag: Tag, body: Any) -> None:
+    def sent(self, clock: Clock, tag: Tag, body: Any, placed: bool = True) -> None:
+        """An own message leaves; placed: false where the network has yet to find it a place."""
         self.bodies.keep(tag, body)
         if not self.hears_self:
-            self.own[tag] = self.unechoed[tag] = clock
+            self.own[tag] = clock
+            if placed:
+                self.unechoed[tag] = clock
 
     def message(self, clock: Clock, tag: Tag, body: Any, contiguous: bool) -> list[Given]:
         """A message heard in its place of the network's order."""
@@ -111,6 +114,7 @@ class Site:
     def _mark(self, contiguous: bool) -> Mark:
         if not contiguous or (self.own and self.marks == "off"):
             return None
+        self.excused = bool(self.own)
         return frozenset(self.own) if self.own else MARKED
 
     def _since(self, clock: Clock, tag: Tag) -> bool:

@@ -14,6 +14,7 @@ from ordercast.protocols.dpg.packets import TAGS_MAX, Numbered, Numbers, Wish
 from ordercast.types import Nanoseconds, NetId, Peer
 
 REMEMBERED_MAX = 8_192  # tags whose number can be told again
+SPEAKERS_MAX = 4_096  # lives whose next serial is known
 LIFE_MAX = 2**62
 
 
@@ -28,6 +29,8 @@ class Tagger(Layer):
         self.fresh: list[Numbered] = []  # numbered, not yet told
         self.given: dict[Numbered, int] = {}
         self.again: dict[int, Numbered] = {}  # asked for again
+        self.next: dict[tuple[bytes, Peer], int] = {}  # the serial of each speaker that follows those numbered
+        self.early: dict[tuple[bytes, Peer], dict[int, Numbered]] = {}  # they overtook others of the same speaker
         self.silent = False  # a later tagger is at work
 
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
@@ -38,9 +41,35 @@ class Tagger(Layer):
                 self.silent = self.silent or packet.life <= LIFE_MAX
                 return [dropped("life", member=source.id)]
             self.life = packet.life + 1  # the clock was set back since the tagger before
+        speaker = (packet.group, source)
+        following = max(self.next.get(speaker, 0), packet.least)
+        early = self.early.get(speaker, {})
         for serial in packet.serials:
-            self._number(Numbered(packet.group, source.id, source.incarnation, serial))
+            tag = Numbered(packet.group, source.id, source.incarnation, serial)
+            if serial > following and packet.least and len(early) < TAGS_MAX:
+                early[serial] = tag
+                continue
+            self._number(tag)
+            following = max(following, serial + 1)
+        self._follow(speaker, following, early)
         return []
+
+    def _follow(self, speaker: tuple[bytes, Peer], following: int, early: dict[int, Numbered]) -> None:
+        """Number what waited for those before it."""
+        while following in early:
+            self._number(early.pop(following))
+            following += 1
+        for serial in [serial for serial in early if serial < following]:
+            self._number(early.pop(serial))
+        self.next[speaker] = following
+        if early:
+            self.early[speaker] = early
+        else:
+            self.early.pop(speaker, None)
+        if len(self.next) > SPEAKERS_MAX:
+            gone = next(iter(self.next))
+            del self.next[gone]
+            self.early.pop(gone, None)
 
     def _number(self, tag: Numbered) -> None:
         known = self.given.get(tag)

@@ -106,7 +106,8 @@ class Tagged:
         return self.order.turns(now)
 
     def transmitted(self, now: Nanoseconds, packet: Pdu) -> list[Action]:
-        self.order.put(now, self.order.me, packet)
+        if self.order.excused is None:
+            self.order.put(now, self.order.me, packet)
         return [Transmit(self.net, TAGGER, self.order.wish(now, [packet.serial]))]
 
     def tick(self, now: Nanoseconds) -> list[Action]:

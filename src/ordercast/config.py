@@ -251,6 +251,10 @@ def _tagger(source: Source, file: GroupFile, options: Any) -> tuple[str, int] | 
     if options is None:
         return None
     if getattr(options, "channel", "") != "tagger":
+        if getattr(options, "channel", "") == "wan":
+            source.fault("options.channel", "wan needs clocks that run together, which only the simulator has")
+        if getattr(options, "channel", "") == "lan" and file.net.mode != "multicast":
+            source.fault("options.channel", 'lan needs one order for all: expected [net] mode = "multicast"')
         if file.tagger is not None:
             source.fault("tagger", f"{file.protocol} has no use for one here: remove it")
         return None

@@ -39,11 +39,26 @@ def address_of(interface: str) -> str | None:
 
 def mtu_of(interface: str) -> int:
     """Its largest packet; Ethernet's where it cannot be known here."""
-    name = next((name for name, address in addresses().items() if interface in (name, address)), interface)
     try:
-        return int((Path("/sys/class/net") / name / "mtu").read_text())
+        return int((Path("/sys/class/net") / name_of(interface) / "mtu").read_text())
     except (OSError, ValueError):
         return ETHERNET_MTU
+
+
+def name_of(interface: str) -> str:
+    """The name of an interface given by name or by its address."""
+    return next((name for name, address in addresses().items() if interface in (name, address)), interface)
+
+
+def one_processor(interface: str, base: Path = Path("/sys/class/net")) -> bool:
+    """Whether receive steering puts all that comes in by it on one processor, so that all sockets hear one order."""
+    masks = set()
+    for queue in (base / name_of(interface) / "queues").glob("rx-*/rps_cpus"):
+        try:
+            masks.add(int(queue.read_text().strip().replace(",", ""), 16))
+        except (OSError, ValueError):
+            return False
+    return len(masks) == 1 and masks.pop().bit_count() == 1
 
 
 def is_loopback(address: str) -> bool:

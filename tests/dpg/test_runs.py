@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,9 +11,11 @@ from msgspec.structs import replace
 from ordercast import config as configuration
 from ordercast import verify
 from ordercast.errors import ConfigError, UsageError
-from ordercast.sim.faults import Crash, Loss, Pause
+from ordercast.interfaces import one_processor
+from ordercast.sim.faults import Crash, Loss, Pause, Slowness
+from ordercast.sim.law import Delay
 from ordercast.sim.outcome import Outcome
-from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.scenario import Clocks, Load, Net, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
 from ordercast.verify.plain import quasi
@@ -25,6 +28,12 @@ LAN = replace(BASE, tagger=False, options={"channel": "lan"})
 def sound(outcome: Outcome) -> None:
     broken = [verdict for verdict in verify.check(outcome.trace) if verdict.state == "broken"]
     assert not broken and not outcome.notes["conflict"], (broken, outcome.notes)
+
+
+WAN = replace(
+    LAN, options={"channel": "wan"}, clocks=Clocks(skew_ms=0.0), timeout_ms=200.0, load=Load(rate=40.0),
+    nets=(Net(model="links", delay=Delay("uniform", low_us=5_000.0, high_us=60_000.0)),),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("scenario", [BASE, LAN, replace(LAN, options={"channel": "lan", "own": False})])
@@ -65,6 +74,35 @@ def test_a_site_that_comes_and_goes_halts_nobody() -> None:
     assert quasi.tally(Run(outcome.trace)).violating <= 3
 
 
+def test_a_wan_takes_what_comes_in_time_in_the_order_of_its_clocks() -> None:
+    outcome = run(WAN, level="full")
+    sound(outcome)
+    tally = quasi.tally(Run(outcome.trace))
+    assert outcome.delivered == outcome.messages == 600 and not tally.violating and not tally.dummies
+    certain = [row.certainty for row in outcome.trace.rows if row.kind == Kind.DELIVER]
+    assert certain.count("marked") > 0.4 * len(certain), "where all have spoken since"
+
+
+def test_a_wan_that_loses_or_delays_marks_nothing_falsely() -> None:
+    """Delta' < Delta: what used up its lifetime, and what never came, lies between."""
+    slow = Slowness(p=0.02, law=Delay("constant", mean_us=120_000.0), until_ms=4_000.0)
+    outcome = run(replace(WAN, faults=(Loss(p=0.01, until_ms=4_000.0), slow)), level="full")
+    sound(outcome)
+    assert outcome.notes["stray"] and outcome.delivered >= 0.98 * outcome.messages
+    assert quasi.tally(Run(outcome.trace)).violating <= 12
+
+
+def test_a_real_lan_needs_one_processor_for_what_comes_in(tmp_path: Path) -> None:
+    queues = tmp_path / "eth7" / "queues"
+    for queue, mask in (("rx-0", "00,00000002"), ("rx-1", "2")):
+        (queues / queue).mkdir(parents=True)
+        (queues / queue / "rps_cpus").write_text(mask + "\n")
+    assert one_processor("eth7", tmp_path) and not one_processor("eth8", tmp_path)
+    for mask in ("3", "1", "0", "what"):
+        (queues / "rx-1" / "rps_cpus").write_text(mask)
+        assert not one_processor("eth7", tmp_path), mask
+
+
 def test_losses_are_repaired() -> None:
     outcome = run(replace(BASE, faults=(Loss(p=0.05, until_ms=2_000.0),)), level="full")
     sound(outcome)
@@ -79,6 +117,7 @@ def test_losses_are_repaired() -> None:
         (replace(BASE, options={"rate": 0.0}), "rate"),
         (replace(BASE, options={"rate": 1.0}), "rate"),
         (replace(BASE, options={"channel": "radio"}), "channel"),
+        (replace(LAN, options={"channel": "wan"}), "clocks that run together"),
     ],
 )
 def test_bad_scenarios_are_one_sentence(scenario: Scenario, said: str) -> None:
@@ -105,6 +144,8 @@ def test_the_tagger_of_a_configuration() -> None:
         (group(tagger={}), "address"),
         (group(tagger={"address": "127.0.0.1:7499"}, protocol="totem"), "no use for one"),
         (group(tagger={"address": "127.0.0.1:7499"}, options={"channel": "lan"}), "no use for one"),
+        (group(options={"channel": "wan"}), "which only the simulator has"),
+        (group(options={"channel": "lan"}, net={"mode": "unicast"}), 'mode = "multicast"'),
     ]:
         with pytest.raises(ConfigError, match=said):
             configuration.make(given)

@@ -18,6 +18,7 @@ from ordercast.contract import TAGGER, Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
+from ordercast.interfaces import one_processor
 from ordercast.live.node import Node
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
@@ -108,6 +109,9 @@ def make_node(
     """A node ready to start.  Everything that can be wrong with the machine shows here, before anything is sent."""
     info = registry.get(config.protocol)
     size = frame_limit(config)
+    if getattr(config.options, "channel", "") == "lan" and not one_processor(config.net.interface):
+        what = f"channel lan: receive steering of interface {config.net.interface} does not name exactly one processor"
+        raise ConfigError([f"{what}: all would not hear one order; write one into its rps_cpus, or use the tagger"])
     storage = Storage(folder, me)
     recorder = None
     try:

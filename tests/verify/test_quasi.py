@@ -111,3 +111,27 @@ def test_bounds() -> None:
             assert abs(head - 0.05) < 1e-6
     assert bounds(0, 50_000)[1] < 1 / 10_000 and bounds(1, 50_000)[1] < 1 / 10_000 < bounds(2, 50_000)[1]
     assert bounds(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "fault", "state", "judged"),
+    [(50, "", "holds", 1), (None, "", "broken", 1), (125, "", "broken", 1), (None, "loss", "holds", 0)],
+)
+def test_who_returns_delivers_before_others_have_counted_the_cycles(
+    first: int | None, fault: str, state: str, judged: int
+) -> None:
+    """L11: Deliv_Cycle and ten Report_Cycles are 60 and 50; a fault of links meanwhile excuses."""
+    builder = Builder(service="quasi")
+    if fault:
+        builder.add(0, Kind.FAULT, time_ns=1, detail={"class": fault, "state": "on", "number": 1, "member": 2})
+    builder.add(2, Kind.ABSENT, time_ns=10)
+    builder.add(2, Kind.PRESENT, time_ns=20)
+    known = {"sender": 1, "sender_incarnation": 1, "count": 1, "service": 5, "certainty": "marked"}
+    for k in range(1, 200):
+        builder.add(1, Kind.DELIVER, time_ns=20 + k, order_seq=k, counter=k, digest=k, **known)
+    if first is not None:
+        builder.add(2, Kind.DELIVER, time_ns=20 + first, order_seq=first, counter=first, digest=first, **known)
+    builder.add(2, Kind.END, time_ns=400, detail={})
+    trace = builder.trace()
+    found = [plain.l11(Run(trace)), columns.l11(ColumnRun(from_rows(trace.rows), trace.header))]
+    assert [(f.state, f.judged) for f in found] == [(state, judged)] * 2, found

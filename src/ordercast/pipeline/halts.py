@@ -19,26 +19,26 @@ WINDOW_NS = 50_000_000
 BEGINS = tuple(map(int, (Kind.VIEW, Kind.PRESENT, Kind.DELIVER)))
 
 
-def halts(c: Columns) -> tuple[int, int]:
+def halts(c: Columns, since_ns: int = 0) -> tuple[int, int]:
     """Windows in which a present member was halted, and all windows of present members under load."""
     kind, time, count = c["kind"], c["time_ns"], c["count"]
     deliver, submit = np.flatnonzero(kind == int(Kind.DELIVER)), np.flatnonzero(kind == int(Kind.SUBMIT))
     if not len(deliver) or not len(submit):
         return 0, 0
-    start, end = int(time[submit].min()), int(time[deliver].max())
+    start, end = max(since_ns, int(time[submit].min())), int(time[deliver].max())
     windows = (end - start) // WINDOW_NS
     if windows <= 0:
         return 0, 0
     edges = start + WINDOW_NS * np.arange(windows + 1)
     offered = np.histogram(time[submit], edges)[0] > 0
-    before = np.cumsum(_amounts(time[submit], count[submit], edges))
+    before = np.cumsum(_amounts(time[submit], count[submit], edges)) + _earlier(c, submit, start)
     per_member = {int(m): deliver[c["member"][deliver] == m] for m in np.unique(c["member"][deliver])}
     most = np.zeros(windows, np.int64)
     busy = np.zeros(windows, bool)
     for rows in per_member.values():
         amounts = _amounts(time[rows], count[rows], edges)
         busy |= amounts > 0
-        most = np.maximum(most, np.cumsum(amounts))
+        most = np.maximum(most, np.cumsum(amounts) + _earlier(c, rows, start))
     waiting = np.r_[False, before[:-1] > most[:-1]]
     load = offered | busy | waiting
     halted = whole = 0
@@ -49,6 +49,10 @@ def halts(c: Columns) -> tuple[int, int]:
         whole += int(inside.sum())
         halted += int((inside & quiet).sum())
     return halted, whole
+
+
+def _earlier(c: Columns, rows: Array, start: int) -> int:
+    return int(c["count"][rows[c["time_ns"][rows] < start]].sum(dtype=np.int64))
 
 
 def _amounts(times: Array, counts: Array, edges: Array) -> Array:

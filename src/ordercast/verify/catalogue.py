@@ -100,8 +100,8 @@ _ALL = (
             elsewhere="the core's own assertion"),
     Promise("L10", "roles settle", "under constant load roles stop changing",
             elsewhere="the hybrid protocol's measures"),
-    Promise("L11", "order resumes", "a member that returns delivers in the common order again",
-            elsewhere="the broadcast graph's measures"),
+    Promise("L11", "order resumes", "a member that returns delivers in the common order again, in time",
+            (_D, Kind.ABSENT, Kind.PRESENT)),
     Promise("L12", "no stuck core", "nothing waits for a member outside its view", (Kind.END, _V)),
     Promise("L13", "good leave", "what a member accepted before it left is delivered by every member of its last view "
             "that it is for and that goes on from there, or is named where it left", (_S, _O, _D, _V, Kind.LEAVE)),

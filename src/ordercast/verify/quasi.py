@@ -6,13 +6,13 @@ as one.  Bounds are those of Clopper and Pearson, one-sided, 95 %.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import exp, lgamma, log
 
 from msgspec import Struct
 
-from ordercast.trace.schema import Header, Row
+from ordercast.trace.schema import Header, Kind, Row
 from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, HOLDS, Finding, broken
 
 RATE = 1 / 2000  # declared, unless the run's option `rate` says another
@@ -104,6 +104,60 @@ def _beta(a: float, b: float, x: float) -> float:
         if abs(c * d - 1) < 1e-12:
             break
     return front * value
+
+
+class Return(Struct, frozen=True):
+    """A member is back: its life, the row that says so, when this spell ended, when it first delivered in it."""
+
+    life: tuple[int, int]
+    row: Row
+    end_ns: int
+    first_ns: int | None
+
+
+def resumes(
+    header: Header, returns: Iterable[Return], delivered: Mapping[tuple[int, int], Sequence[int]], world: Sequence[Row]
+) -> Finding:
+    """L11: by the time another delivered what Deliv_Cycle and ten Report_Cycles count, who returned delivers, too.
+
+    delivered: when each life delivered, ascending.  A fault of links meanwhile excuses.
+    """
+    judged, counts = 0, _cycles(header)
+    for back in returns:
+        due: list[int] = []
+        for life, times in delivered.items():
+            at = bisect_right(times, back.row.time_ns) + counts
+            if life[0] != back.life[0] and at < len(times) and times[at] <= back.end_ns:
+                due.append(times[at])
+        if not due or _disturbed(world, back.row.time_ns, min(due)):
+            continue
+        judged += 1
+        if back.first_ns is None or back.first_ns > min(due):
+            what = f"member {back.life[0]} returned, and delivered nothing while another delivered {counts} times"
+            return broken(what, [back.row], judged)
+    return Finding(HOLDS, "", (), judged)
+
+
+def _cycles(header: Header) -> int:
+    options = header.options
+    report, deliv = options.get("report_cycle"), options.get("deliv_cycle")
+    report = report if isinstance(report, int) and report > 0 else 5
+    deliv = deliv if isinstance(deliv, int) and deliv > 0 else max(60, 6 * len(header.members))
+    return 10 * report + deliv
+
+
+def _disturbed(world: Sequence[Row], start: int, end: int) -> bool:
+    """Whether anything but pauses, crashes and leaves was at work between."""
+    on: dict[object, int] = {}
+    for row in world:
+        detail = row.detail or {}
+        if row.kind != Kind.FAULT or detail.get("class") in ("pause", "crash", "leave"):
+            continue
+        if detail.get("state") == "on":
+            on[detail.get("number")] = row.time_ns
+        elif on.pop(detail.get("number"), end) < end and row.time_ns > start:
+            return True
+    return any(begin < end for begin in on.values())
 
 
 def outside(ranks: Sequence[int]) -> list[int]:

@@ -31,7 +31,7 @@ PROTOCOLS = {
         tagger=tagger,
         packets=PACKETS,
         provides=(Service.QUASI,),
-        promises={"quasi": ("S1", "S2", "S3", "Q1", "L6", "L7", "L12")},
+        promises={"quasi": ("S1", "S2", "S3", "Q1", "L6", "L7", "L11", "L12")},
         survives=frozenset(
             {
                 *("loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay", "partition"),

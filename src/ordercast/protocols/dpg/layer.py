@@ -70,7 +70,7 @@ class Dpg(Layer):
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
         self.earlier: dict[Tag, Frame] = {}  # own, sent before this spell: delivered here only if others still have to
         self.serials: dict[int, Tag] = {}  # own messages without a number, where it does not hear itself
-        self.window = options.own_window(len(identity.members))
+        self.members = len(identity.members)
         self.next_at = 0  # when the next own message may leave
         self.pausing = False
         self.stale = False  # it was away: what waits to be read is of the past
@@ -300,7 +300,8 @@ class Dpg(Layer):
         if not self.site.begun or not self.sender:
             return []
         out: list[Action] = []
-        while self.sender and len(self.unsettled) < self.window:
+        window = self.options.own_window(self.members, len(self.reports.reporters) + 1)
+        while self.sender and len(self.unsettled) < window:
             if now < self.next_at:
                 if not self.pausing:
                     self.pausing = True

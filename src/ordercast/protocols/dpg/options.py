@@ -38,6 +38,6 @@ class DpgOptions(Struct, frozen=True, forbid_unknown_fields=True):
     def deliv(self, members: int) -> int:
         return self.deliv_cycle or max(60, 6 * members)
 
-    def own_window(self, members: int) -> int:
+    def own_window(self, members: int, present: int) -> int:
         """So many that Deliv_Cycle can pass while they wait: a smaller window would stop the clock it waits for."""
-        return self.window or max(8, -(-self.deliv(members) // members))
+        return self.window or max(8, -(-self.deliv(members) // present))

@@ -9,12 +9,32 @@ import numpy as np
 
 from ordercast.trace.schema import Kind
 from ordercast.verify.columns.model import Array, Run
-from ordercast.verify.quasi import Tally, judge, outside
+from ordercast.verify.quasi import Return, Tally, judge, outside, resumes
 from ordercast.verify.verdict import Finding
 
 
 def q1(run: Run) -> Finding:
     return judge(tally(run), run.header)
+
+
+def l11(run: Run) -> Finding:
+    c, returns, delivered = run.columns, [], {}
+    every, back, away = run.of(Kind.DELIVER), run.of(Kind.PRESENT), run.of(Kind.ABSENT)
+    every = every[c["count"][every] > 0]
+    turns = np.sort(np.concatenate((back, away)))
+    bounds = np.append(run.life_start, len(c))
+    for k, life in enumerate(zip(run.life_member, run.life_incarnation, strict=True)):
+        start, stop = int(bounds[k]), int(bounds[k + 1])
+        mine = every[(every >= start) & (every < stop)]
+        delivered[life] = c["time_ns"][mine].tolist()
+        inside = turns[(turns >= start) & (turns < stop)].tolist()
+        for at, row in enumerate(inside):
+            if at and run.kind[row] == int(Kind.PRESENT) and run.kind[inside[at - 1]] == int(Kind.ABSENT):
+                last = inside[at + 1] if at + 1 < len(inside) else stop - 1
+                spell = mine[(mine > row) & (mine < (last if at + 1 < len(inside) else stop))]
+                first = int(c["time_ns"][spell[0]]) if len(spell) else None
+                returns.append(Return(life, run.rows(row)[0], int(c["time_ns"][last]), first))
+    return resumes(run.header, returns, delivered, run.rows(*range(run.world_end)))
 
 
 def tally(run: Run) -> Tally:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.plain.model import Life, Run
-from ordercast.verify.quasi import Tally, judge, outside
+from ordercast.verify.quasi import Return, Tally, judge, outside, resumes
 from ordercast.verify.verdict import Finding
 
 Unit = tuple[int, int, int]  # sender, incarnation, counter of the first message
@@ -16,6 +16,27 @@ Unit = tuple[int, int, int]  # sender, incarnation, counter of the first message
 
 def q1(run: Run) -> Finding:
     return judge(tally(run), run.header)
+
+
+def l11(run: Run) -> Finding:
+    returns = []
+    for life in run.lives:
+        away = False
+        rows = list(life.of(Kind.DELIVER, Kind.ABSENT, Kind.PRESENT))
+        for k, row in enumerate(rows):
+            if row.kind == Kind.PRESENT and away:
+                spell = []
+                for later in rows[k + 1 :]:
+                    if later.kind != Kind.DELIVER:
+                        break
+                    spell.append(later)
+                following = rows[k + 1 + len(spell) :]
+                end = following[0].time_ns if following else life.rows[-1].time_ns
+                first = next((r.time_ns for r in spell if r.count), None)
+                returns.append(Return(life.key, row, end, first))
+            away = row.kind == Kind.ABSENT or (away and row.kind == Kind.DELIVER)
+    delivered = {life.key: [row.time_ns for row in life.of(Kind.DELIVER) if row.count] for life in run.lives}
+    return resumes(run.header, returns, delivered, run.world)
 
 
 def tally(run: Run) -> Tally:

@@ -398,6 +398,40 @@ def refused_for_ever(story: Story) -> None:
         life.insert(k, replace(life[k], kind=int(Kind.REFUSE), detail={"why": "overloaded"}, members=None, trans=None))
 
 
+def leaver(story: Story) -> tuple[Rows, list[Row]]:
+    """A life that leaves, and what it originated in its last view."""
+    life = story.any(life for life in story.lives.values() if any(row.kind == Kind.LEAVE for row in life))
+    first, last = stays(life)[-1]
+    return life, [row for row in life[first:last] if row.kind == Kind.ORIGINATE]
+
+
+def left_unsaid(story: Story) -> None:
+    """The last that the leaver accepted was never sent, and it does not say so."""
+    _, mine = leaver(story)
+    if not mine:
+        raise Nowhere
+    gone = {key(mine[-1])}
+    for other in story.lives.values():
+        other[:] = [row for row in other if row.kind == Kind.SUBMIT or key(row) not in gone]
+
+
+def left_undelivered(story: Story) -> None:
+    """What the leaver had sent in its last view, the others go on without."""
+    life, mine = leaver(story)
+    had = [row for row in mine if delivered_by_others(story, life, key(row))]
+    gone = {key(row) for row in had[-1:]}
+    if not gone:
+        raise Nowhere
+    for other in story.lives.values():
+        if other is not life:
+            other[:] = [row for row in other if row.kind != Kind.DELIVER or key(row) not in gone]
+
+
+def delivered_by_others(story: Story, life: Rows, message: tuple[Any, ...]) -> bool:
+    others = (row for other in story.lives.values() if other is not life for row in other)
+    return any(row.kind == Kind.DELIVER and key(row) == message for row in others)
+
+
 ORDER = {"S15", "S16", "S17", "S18", "S19", "S21"}
 SETS = {"S11", "S13", "S14", "S15", "S16", "S19", "S20", "S21", "L3", "L4"}
 VIEWS = {"S4", "S5", "S6", "S9", "S10", "S11", "S12", "S13"}
@@ -485,6 +519,8 @@ DAMAGES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "waits for a stranger": (end_detail(waits={"ring": "waits for member 9"}), {"L12"}),
     "no token": (without_token, {"L5"}),
     "refused for ever": (refused_for_ever, {"L7"}),
+    "left, and does not say what it never sent": (left_unsaid, {"L13"}),
+    "left, and nobody has what it sent": (left_undelivered, {"L13"}),
 }  # fmt: skip
 
 

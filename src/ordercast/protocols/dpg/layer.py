@@ -90,6 +90,8 @@ class Dpg(Layer):
         tag = self.serials.pop(serial, None)
         if tag in self.site.own:
             self.site.unechoed[tag] = self.pace.clock
+        elif tag is not None:
+            self.site.offer(tag)
         return tag is None or tag in self.site.own
 
     def _reset(self) -> None:
@@ -106,6 +108,7 @@ class Dpg(Layer):
             self.site.bodies.keep(tag, frame)
         self.first: Tag | None = None  # heard in person since then, and nothing missed after it
         self.heard_reports = 0
+        self.spoke_before = self.counter
         self.alone_since = self.pace.clock
 
     # ------------------------------------------------------------------------------------------------ start and time
@@ -175,8 +178,9 @@ class Dpg(Layer):
 
     def _begin(self, now: Nanoseconds, after: Tag | None) -> list[Action]:
         self.site.begin(self.pace.clock, after, self.first)
-        for tag in self.earlier:
-            self.site.offer(tag)  # perhaps nobody has it
+        if self.options.channel != "tagger":  # there each is offered when its number is known
+            for tag in self.earlier:
+                self.site.offer(tag)  # perhaps nobody has it
         self.earlier = {}
         return [Presence(True), *self._settle_skipped(now), *self._speak(now)]
 
@@ -226,10 +230,11 @@ class Dpg(Layer):
         frame, tag = packet.frame, (packet.counter, source.id, source.incarnation)
         if (frame.sender, frame.incarnation) != tag[1:]:
             return [dropped("frame", member=source.id)]
-        out: list[Action] = [Note("stray"), *self._give(now, self.site.stray(self.pace.clock, tag, frame))]
         if source == self.me:
             self.site.offer(tag)
-        return out
+            if packet.counter <= self.spoke_before:
+                return []  # it has its place before this spell
+        return [Note("stray"), *self._give(now, self.site.stray(self.pace.clock, tag, frame))]
 
     def _take_report(self, now: Nanoseconds, source: Peer, packet: Report) -> list[Action]:
         if source == self.me:

@@ -83,6 +83,7 @@ class Site:
         self.late: set[Tag] = set()
         self.skips_late = False
         self.skipped: list[Tag] = []  # since the owner last asked
+        self.blind = False  # an own message is gone that excused the next mark
         self.linearised = self.excused = False  # at the last report; a mark was, since the owner last asked
         self.begun = True  # false: what is heard is kept, nothing is delivered
         self.floor: Tag | None = None  # after a return: where this spell begins
@@ -112,7 +113,8 @@ class Site:
         return self.advance(clock)
 
     def _mark(self, contiguous: bool) -> Mark:
-        if not contiguous or (self.own and self.marks == "off"):
+        blind, self.blind = self.blind, False
+        if not contiguous or blind or (self.own and self.marks == "off"):
             return None
         self.excused = bool(self.own)
         return frozenset(self.own) if self.own else MARKED
@@ -335,6 +337,7 @@ class Site:
             if at > old or self.mention.get(tag, at) > old or tag == self.l_deliv or tag == self.l_rec:
                 return
             self.graph.remove(tag)
+            self.blind |= tag in self.own
             for known in (self.done, self.since, self.mention, self.own, self.lm):
                 known.pop(tag, None)
             self.bodies.held.pop(tag, None)

@@ -49,7 +49,8 @@ class Figures(Struct):
         return (
             f"{self.rate:.0f} messages/s, vertices {self.vertices_50} (p95 {self.vertices_95}), reports "
             f"{self.report_frames:.0%} of frames and {self.report_bytes:.1%} of bytes, misses {self.misses:.2%}, "
-            f"halted {self.halted:.2%}; {self.tally.violating} of {self.tally.messages} violate, {low:.2g} to {high:.2g}"
+            f"halted {self.halted:.2%}; "
+            f"{self.tally.violating} of {self.tally.messages} violate, {low:.2g} to {high:.2g}"
         )
 
 

@@ -231,16 +231,6 @@ def test_numbers_that_overtake_each_other_are_put_right() -> None:
     assert told(list(order.turns(3))) == [(1, 2, True, True), (1, 3, True, True), (1, 4, True, True)]
 
 
-def test_own_numbers_are_passed_over_where_the_own_are_not_heard() -> None:
-    """E12: a mark over an own message is right only while that message excuses it."""
-    for excuses in (True, False):
-        order = Order(GROUP, Peer(3, 30), 10, 100, lambda serial, excuses=excuses: excuses)
-        order.put(0, ONE, message(ONE, 1))
-        order.put(0, ONE, message(ONE, 2))
-        order.numbered(0, numbers(1, (ONE, 1), (Peer(3, 30), 1), (ONE, 2)))
-        assert told(list(order.turns(0))) == [(1, 1, False, True), (1, 2, excuses, True)]
-
-
 def test_a_pdu_that_comes_too_late_has_no_place_and_the_next_is_not_contiguous() -> None:
     order = site_order()
     order.numbered(0, numbers(1, (ONE, 1), (ONE, 2), (ONE, 3)))

@@ -69,7 +69,6 @@ class Dpg(Layer):
         self.sent_at: dict[Tag, int] = {}  # own, of late, on a channel that may lose them
         self.unsettled: dict[Tag, Frame] = {}  # own, sent and not delivered here
         self.earlier: dict[Tag, Frame] = {}  # own, sent before this spell: delivered here only if others still have to
-        self.serials: dict[int, Tag] = {}  # own messages without a number, where it does not hear itself
         self.members = len(identity.members)
         self.next_at = 0  # when the next own message may leave
         self.pausing = False
@@ -81,18 +80,8 @@ class Dpg(Layer):
         timeout, channel = setup.timeout_ns, self.options.channel
         if channel == "tagger":
             hold, repeat = max(1, timeout // 20), max(1, timeout // 4)
-            group = group_key(setup.identity.group)
-            return Tagged(Order(group, self.me, hold, repeat, None if self.options.own else self._excused), self.net)
+            return Tagged(Order(group_key(setup.identity.group), self.me, hold, repeat), self.net)
         return Lan() if channel == "lan" else Wan(max(1, timeout // LIFETIMES))
-
-    def _excused(self, serial: int) -> bool:
-        """A mark over this own PDU is right: a report, or a message that excuses it."""
-        tag = self.serials.pop(serial, None)
-        if tag in self.site.own:
-            self.site.unechoed[tag] = self.pace.clock
-        elif tag is not None:
-            self.site.offer(tag)
-        return tag is None or tag in self.site.own
 
     def _reset(self) -> None:
         """Forget all but what is still to be sent."""
@@ -321,11 +310,8 @@ class Dpg(Layer):
                 self.sent_at[tag] = self.pace.clock
             if self.cycle.ns:
                 self.next_at = now + self.cycle.ns
-            serial = self.way.serial()
-            self.site.sent(self.pace.clock, tag, frame, placed=not serial)
-            if serial and not self.site.hears_self:
-                self.serials[serial] = tag
-            out += self._transmit(now, Message(self.counter, serial, frame, self._stamp(now)))
+            self.site.sent(self.pace.clock, tag, frame)
+            out += self._transmit(now, Message(self.counter, self.way.serial(), frame, self._stamp(now)))
         return out
 
     def _fair_ns(self) -> Nanoseconds:

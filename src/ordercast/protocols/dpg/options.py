@@ -30,7 +30,7 @@ class DpgOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def hears_self(self) -> bool:
-        return self.own or self.channel == "wan"
+        return self.own or self.channel != "lan"
 
     def cycles(self, members: int) -> Cycles:
         return Cycles(self.deliv(members), self.retr_cycle, self.gc_cycle, self.rep_keep)

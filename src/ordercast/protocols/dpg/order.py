@@ -6,7 +6,7 @@ A PDU whose turn is over is not lost: what it says stays true, only its place am
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ordercast.protocols.dpg.channel import Numbers as Detector
@@ -30,13 +30,10 @@ class Turn(NamedTuple):
 
 
 class Order:
-    """Of one site; `excused`, where it does not hear itself: whether its marks are excused by this own PDU."""
+    """Of one site."""
 
-    def __init__(
-        self, group: bytes, me: Peer, hold_ns: Nanoseconds, repeat_ns: Nanoseconds,
-        excused: Callable[[int], bool] | None = None,
-    ) -> None:  # fmt: skip
-        self.group, self.me, self.hold_ns, self.repeat_ns, self.excused = group, me, hold_ns, repeat_ns, excused
+    def __init__(self, group: bytes, me: Peer, hold_ns: Nanoseconds, repeat_ns: Nanoseconds) -> None:
+        self.group, self.me, self.hold_ns, self.repeat_ns = group, me, hold_ns, repeat_ns
         self.life = self.last = 0  # the tagger's, and its last number heard
         self.detector = Detector()
         self.queue: deque[tuple[Number, Key | None, Nanoseconds]] = deque()  # whose (None: another group's), since
@@ -118,12 +115,6 @@ class Order:
         queue, pdus = self.queue, self.pdus
         while queue:
             number, key, since = queue[0]
-            if self.excused is not None and key is not None and key[:2] == (self.me.id, self.me.incarnation):
-                queue.popleft()
-                self._other(number)
-                if not self.excused(key[2]):
-                    self.detector.missed()
-                continue
             if now - since < self.hold_ns and (self._skips(number) or (key is not None and key not in pdus)):
                 break
             queue.popleft()

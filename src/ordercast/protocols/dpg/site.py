@@ -91,13 +91,10 @@ class Site:
 
     # -------------------------------------------------------------------------------------------------- what is heard
 
-    def sent(self, clock: Clock, tag: Tag, body: Any, placed: bool = True) -> None:
-        """An own message leaves; placed: false where the network has yet to find it a place."""
+    def sent(self, clock: Clock, tag: Tag, body: Any) -> None:
         self.bodies.keep(tag, body)
         if not self.hears_self:
-            self.own[tag] = clock
-            if placed:
-                self.unechoed[tag] = clock
+            self.own[tag] = self.unechoed[tag] = clock
 
     def message(self, clock: Clock, tag: Tag, body: Any, contiguous: bool) -> list[Given]:
         """A message heard in its place of the network's order."""

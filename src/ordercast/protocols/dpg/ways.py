@@ -106,8 +106,7 @@ class Tagged:
         return self.order.turns(now)
 
     def transmitted(self, now: Nanoseconds, packet: Pdu) -> list[Action]:
-        if self.order.excused is None:
-            self.order.put(now, self.order.me, packet)
+        self.order.put(now, self.order.me, packet)
         return [Transmit(self.net, TAGGER, self.order.wish(now, [packet.serial]))]
 
     def tick(self, now: Nanoseconds) -> list[Action]:

@@ -150,7 +150,7 @@ def marks_gaps(setup: Setup) -> Stack:
     return _stack(_with_site(_Careless)(setup))
 
 
-@mutant("dpg_never_asks", "dpg", "quasi", "asks for nothing that is lost", scenario="dpg_narrow")
+@mutant("dpg_never_asks", "dpg", "quasi", "asks for nothing that is lost", scenario="dpg_lossy")
 def never_asks(setup: Setup) -> Stack:
     return _stack(_with_site(_Quiet)(setup))
 

@@ -8,7 +8,8 @@
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
 # make fuzz      a million forged packets per protocol between honest members; goes on where it was interrupted
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
-# make soak      ten minutes of crashes and pauses on real processes, verified
+# make every-packet  a fault after every single packet of a view change (about half an hour)
+# make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
 
@@ -19,10 +20,11 @@ BENCH = --protocol totem --members 4 --size 1000 --senders 4 --seconds 5
 CAMPAIGN = --seeds 0:20000 --minutes 120 --out out/campaign --summary docs/campaigns/latest.md --quiet
 MUTANTS = --seeds 0:200
 SOAK_SECONDS = 600
+SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 2
 
-.PHONY: fuzz membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: fuzz every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -63,8 +65,11 @@ fuzz: setup
 membership: setup
 	$(PY) benchmarks/membership_figures.py
 
+every-packet: setup
+	$(PY) tests/transis/every_packet.py
+
 soak: setup
-	SOAK_SECONDS=$(SOAK_SECONDS) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
+	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
 
 docs: setup
 	$(PY) scripts/reference.py

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "membership")]
 
 import mb  # noqa: E402
 import mb_table  # noqa: E402
-from mb_table import NEEDS_FOUR, ROWS, Figures, without  # noqa: E402
+from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, Figures, without  # noqa: E402
 
 from ordercast import registry  # noqa: E402
 from ordercast.contract import Setup  # noqa: E402
@@ -52,6 +52,16 @@ PATTERNS = """\
 *views*: the sets in force at the end. *silence*: the longest time without a delivery at a member of the largest view,
 in T. Every row was also judged by all safety promises of the ring; a row that broke one, or showed other than it must,
 would say so in the last column.
+"""
+
+LAYER = """\
+## The same on the view-synchronous layer
+
+The protocol `causal`: suspicion by silence of any member instead of token loss, and direct links are needed, so that
+MB3, MB8 and MB16 cost a view where a ring does without the link. MB34 is of the layer alone.
+
+| event, ms until the view, T = 40 ms | 3 members | 5 members | 9 members |
+|---|---|---|---|
 """
 
 CLASSICAL = """\
@@ -115,9 +125,16 @@ class Cache:
         return self.known[key]
 
 
-def row_figures(cache: Cache, name: str, n: int, t: float) -> Figures:
-    value = cache.get(f"{name}, {n} members, {t:g} ms", lambda: msgspec.to_builtins(ROWS[name](n, t, 1)))
-    return msgspec.convert(value, Figures)
+def row_figures(cache: Cache, protocol: str, name: str, n: int, t: float) -> Figures:
+    def make() -> Any:
+        with mb.under(protocol):
+            return msgspec.to_builtins((ROWS | LAYER_ONLY)[name](n, t, 1))
+
+    return msgspec.convert(cache.get(f"{_mark(protocol)}{name}, {n} members, {t:g} ms", make), Figures)
+
+
+def _mark(protocol: str) -> str:
+    return "" if protocol == "totem" else f"{protocol}, "
 
 
 # ---------------------------------------------------------------------------------------------------------------- times
@@ -177,16 +194,27 @@ TIMES: dict[str, Timed] = {
 }
 
 
-def times_table(cache: Cache, sizes: Iterable[int], runs: int) -> str:
+def times_cells(cache: Cache, protocol: str, name: str, sizes: Iterable[int], runs: int) -> str:
+    cells = []
+    for n in sizes:
+        key = f"{_mark(protocol)}time, {name}, {n} members"
+        with mb.under(protocol):
+            found = [cache.get(f"{key}, {k}", partial(TIMES[name], n, k)) for k in range(runs)]
+        got = [ms for ms in found if ms is not None]
+        cells.append(f"{statistics.mean(got):.0f} ({max(got):.0f})" if len(got) == runs else "not always")
+    return " | ".join(cells)
+
+
+def times_table(cache: Cache, sizes: list[int], runs: int) -> str:
     lines = [TIMES_HEAD.format(runs=runs)]
-    for name, measure in TIMES.items():
-        cells = []
-        for n in sizes:
-            found = [cache.get(f"time, {name}, {n} members, {k}", partial(measure, n, k)) for k in range(runs)]
-            got = [ms for ms in found if ms is not None]
-            cells.append(f"{statistics.mean(got):.0f} ({max(got):.0f})" if len(got) == runs else "not always")
-        lines.append(f"| {name} | {' | '.join(cells)} | {OLD_TIMES[name]} |\n")
+    lines += [f"| {name} | {times_cells(cache, 'totem', name, sizes, runs)} | {OLD_TIMES[name]} |\n" for name in TIMES]
     return "".join(lines)
+
+
+def layer_tables(cache: Cache, rows: dict[str, list[Figures]], sizes: list[int], runs: int) -> str:
+    lines = [LAYER]
+    lines += [f"| {name} | {times_cells(cache, 'causal', name, sizes, runs)} |\n" for name in TIMES]
+    return "".join(lines) + "\n" + figures_table(rows)
 
 
 # --------------------------------------------------------------------------------------------------------------- stalls
@@ -251,7 +279,11 @@ def stalls_table(cache: Cache, runs: int) -> str:
 
 
 def rows_table(rows: dict[str, list[Figures]]) -> str:
-    lines = [PATTERNS, "| id | pattern | members, T | on | after | views | silence | remark |", "|---" * 8 + "|"]
+    return PATTERNS + "\n" + figures_table(rows)
+
+
+def figures_table(rows: dict[str, list[Figures]]) -> str:
+    lines = ["| id | pattern | members, T | on | after | views | silence | remark |", "|---" * 8 + "|"]
     for figures in rows.values():
         for f in figures:
             remark = "; ".join(f.wrong[:1]) or f.more
@@ -312,22 +344,26 @@ def main() -> int:
     timeouts = [float(t) for t in options.timeouts.split(",")]
     only = tuple(word for word in options.rows.split(",") if word)
     cache = Cache(options.cache)
-    rows: dict[str, list[Figures]] = {}
-    for t in timeouts:
-        for n in sizes:
-            for name in ROWS:
-                if (only and not name.startswith(only)) or (n < 4 and name in NEEDS_FOUR):
-                    continue
-                rows.setdefault(name, []).append(row_figures(cache, name, n, t))
+    tables: dict[str, dict[str, list[Figures]]] = {"totem": {}, "causal": {}}
+    for protocol, rows in tables.items():
+        for t in timeouts:
+            for n in sizes:
+                for name in ROWS if protocol == "totem" else ROWS | LAYER_ONLY:
+                    if (only and not name.startswith(only)) or (n < 4 and name in NEEDS_FOUR):
+                        continue
+                    rows.setdefault(name, []).append(row_figures(cache, protocol, name, n, t))
     wrong = [
-        f"{f.id} ({f.pattern}), {f.n}, {f.timeout_ms:g} ms: {f.wrong[0]}" for fs in rows.values() for f in fs if f.wrong
-    ]
+        f"{protocol}: {f.id} ({f.pattern}), {f.n}, {f.timeout_ms:g} ms: {f.wrong[0]}"
+        for protocol, rows in tables.items() for fs in rows.values() for f in fs if f.wrong
+    ]  # fmt: skip
+    rows = tables["totem"]
     if not only:
         random_text, bad = random_table(cache, options.seeds)
         wrong += bad
         parts = [
             HEAD, f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}.\n", classical_table(rows),
             times_table(cache, sizes, options.runs), stalls_table(cache, options.runs), random_text, rows_table(rows),
+            layer_tables(cache, tables["causal"], sizes, options.runs),
         ]  # fmt: skip
         options.page.write_text("\n".join(parts))
     for text in wrong:

@@ -1,11 +1,12 @@
-"""The ring under conditions that users meet: idle, beside a busy process, with a reader that stops, with more members.
+"""A group under conditions that users meet: idle, beside a busy process, with a reader or a member that stops, growing.
 
-    python benchmarks/ring_conditions.py [idle hog slow growth] [--out benchmarks/results/ring_conditions.json]
-        [--plot docs/img/growth.svg] [--seconds 60]
+    python benchmarks/ring_conditions.py [idle hog slow stopped growth] [--protocol totem]
+        [--out benchmarks/results/ring_conditions.json] [--plot docs/img/growth.svg] [--seconds 60]
 
 idle    no messages: processor share of the busiest member; then one every 250 ms: latency into an idle ring
 hog     a flood beside one endless loop per core at equal priority: view changes (there should be none)
 slow    a flood, and one application that does not read for half of --seconds: memory of each member, then all drains
+stopped the same with a member that is stopped (SIGSTOP) for half of the time: the others go on without it
 growth  2, 4, 8, 16 and 32 members: ordered messages a second (1 kB, all send), latency at 500 messages a second of one;
         live, where all share this machine's processors, and simulated, where each has one of its own
 Prints one JSON object.
@@ -18,6 +19,7 @@ import asyncio
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,14 +30,16 @@ from typing import Any
 from here import here
 
 import ordercast
+from ordercast import registry
 from ordercast.errors import OrdercastError
 from ordercast.lab.bench import BenchPlan, bench, free_ports
 from ordercast.sim.scenario import Clocks, Cost, Hosts, Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
-from ordercast.types import Batch
+from ordercast.types import Batch, Service
 
 MEMBERS = 4
+PROTOCOL = "totem"  # --protocol
 SIZES = (2, 4, 8, 16, 32)
 MIB = 2**20
 FIGURES = ("msgs_s", "mb_s", "cpu_us_per_msg", "cpu_percent", "p50_us", "p99_us", "view_changes", "datagrams_lost",
@@ -56,9 +60,9 @@ print(json.dumps({"p50_us": round(late[len(late) // 2]), "p99_us": round(late[le
 
 
 def idle(seconds: float) -> dict[str, Any]:
-    nothing = bench(BenchPlan(size=100, senders=1, rate=0.01, seconds=seconds / 3))
+    nothing = bench(BenchPlan(protocol=PROTOCOL, size=100, senders=1, rate=0.01, seconds=seconds / 3))
     beside = subprocess.Popen([sys.executable, "-c", LATENESS, str(seconds)], stdout=subprocess.PIPE)
-    figures = pick(bench(BenchPlan(size=100, senders=MEMBERS, rate=4.0, seconds=seconds)))
+    figures = pick(bench(BenchPlan(protocol=PROTOCOL, size=100, senders=MEMBERS, rate=4.0, seconds=seconds)))
     lateness = json.loads(beside.communicate()[0])
     return figures | {"cpu_percent_without_messages": nothing["cpu_percent"], "lateness_of_a_sleep": lateness}
 
@@ -66,7 +70,9 @@ def idle(seconds: float) -> dict[str, Any]:
 def hog(seconds: float) -> dict[str, Any]:
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
-        return pick(bench(BenchPlan(size=1000, senders=MEMBERS, seconds=seconds))) | {"hogs": len(hogs)}
+        return pick(bench(BenchPlan(protocol=PROTOCOL, size=1000, senders=MEMBERS, seconds=seconds))) | {
+            "hogs": len(hogs)
+        }
     finally:
         for process in hogs:
             process.kill()
@@ -116,35 +122,49 @@ def pick(figures: dict[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------- a reader that stops
 
 
-def slow(seconds: float) -> dict[str, Any]:
+def stopped(seconds: float) -> dict[str, Any]:
+    """Members are processes of this script; the last one is stopped for the first half of the time."""
+    return slow(seconds, reads=True)
+
+
+def slow(seconds: float, reads: bool = False) -> dict[str, Any]:
     """Members are processes of this script; the last one does not read for the first half of the time."""
     with tempfile.TemporaryDirectory() as folder:
         members = [f"127.0.0.1:{port}" for port in free_ports(MEMBERS)]
         (port,) = free_ports(1)
-        task = {"members": members, "port": port, "pause": seconds / 2, "seconds": seconds, "folder": folder}
+        task = {"members": members, "port": port, "pause": seconds / 2, "seconds": seconds, "folder": folder,
+                "protocol": PROTOCOL, "reads": reads}  # fmt: skip
         processes = [
             subprocess.Popen(
                 [sys.executable, __file__, "--member", json.dumps(task | {"me": me})], stdout=subprocess.PIPE
             )
             for me in range(1, MEMBERS + 1)
         ]
+        if reads:
+            time.sleep(4)  # all are there and under load
+            processes[-1].send_signal(signal.SIGSTOP)
+            time.sleep(seconds / 2)
+            processes[-1].send_signal(signal.SIGCONT)
         each = [json.loads(process.communicate(timeout=seconds + 120)[0]) for process in processes]
     return {
         "pause_s": seconds / 2,
         "memory_mib": {"before": [m["before"] for m in each], "most": [m["most"] for m in each]},
         "sent_during_pause": sum(m["sent_in_pause"] for m in each),
         "messages": each[0]["delivered"],
+        "delivered_in_pause": [m["delivered_in_pause"] for m in each],
         "same_order": len({(m["order"], m["delivered"]) for m in each}) == 1
         and each[0]["delivered"] == sum(m["sent"] for m in each),
     }
 
 
 async def member(task: dict[str, Any]) -> dict[str, Any]:
-    me, slow_one = task["me"], task["me"] == MEMBERS
-    order, found = hashlib.blake2b(digest_size=16), {"delivered": 0, "sent": 0, "sent_in_pause": 0, "most": 0.0}
+    me, slow_one = task["me"], task["me"] == MEMBERS and not task["reads"]
+    lines: dict[int, Any] = {}  # of each sender: the one order of fifo and causal
+    found = {"delivered": 0, "sent": 0, "sent_in_pause": 0, "delivered_in_pause": 0, "most": 0.0}
+    ordered = registry.get(task["protocol"]).default_service not in (Service.FIFO, Service.CAUSAL)
     members = {k: address for k, address in enumerate(task["members"], 1)}
-    joined = ordercast.join("slow", me=me, members=members, state_dir=task["folder"], insecure=True,
-                            port=task["port"])  # fmt: skip
+    joined = ordercast.join("slow", protocol=task["protocol"], me=me, members=members, state_dir=task["folder"],
+                            insecure=True, port=task["port"])  # fmt: skip
     async with joined as group:
         while group.view is None or len(group.view.members) < MEMBERS:
             await asyncio.sleep(0.01)
@@ -170,8 +190,11 @@ async def member(task: dict[str, Any]) -> dict[str, Any]:
                 await asyncio.sleep(task["pause"])
             async for batch in group.batches():
                 if type(batch) is Batch:
-                    order.update(f"{batch.sender} {batch.counter} {batch.count};".encode())
+                    line = lines.setdefault(0 if ordered else batch.sender, hashlib.blake2b(digest_size=16))
+                    line.update(f"{batch.sender} {batch.counter} {batch.count};".encode())
                     found["delivered"] += batch.count
+                    if began + 5 < time.monotonic() < began + task["pause"]:
+                        found["delivered_in_pause"] += batch.count
 
         tasks = [asyncio.create_task(work) for work in (watch(), read())]
         await send()
@@ -181,7 +204,7 @@ async def member(task: dict[str, Any]) -> dict[str, Any]:
             await asyncio.sleep(2)
         for each in tasks:
             each.cancel()
-    return found | {"order": order.hexdigest()}
+    return found | {"order": " ".join(line.hexdigest() for _, line in sorted(lines.items()))}
 
 
 def resident() -> float:
@@ -229,12 +252,14 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=60.0)
     options.add_argument("--out", type=Path, default=None)
     options.add_argument("--plot", type=Path, default=None)
+    options.add_argument("--protocol", default=PROTOCOL)
     options.add_argument("--member", default="", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.member:
         print(json.dumps(asyncio.run(member(json.loads(given.member)))))
         return
-    measures = {"idle": idle, "hog": hog, "slow": slow, "growth": growth}
+    globals()["PROTOCOL"] = given.protocol
+    measures = {"idle": idle, "hog": hog, "slow": slow, "stopped": stopped, "growth": growth}
     unknown = [what for what in given.what if what not in measures]
     if unknown:
         sys.exit(f"{unknown[0]}: expected {', '.join(measures)}")

@@ -10,11 +10,12 @@ import click
 
 from ordercast import cli, registry
 from ordercast.membership.automaton import TABLE, State
-from ordercast.sim.faults import Crash
+from ordercast.sim.faults import Crash, Loss
 from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace import spacetime
 from ordercast.trace.schema import Level
+from ordercast.types import PRIMARY_MAJORITY
 from ordercast.verify import CATALOGUE
 from ordercast.verify.plain import CHECKS
 
@@ -76,8 +77,11 @@ def guarantees_page() -> str:
     }
     promisers: dict[str, list[str]] = {id: [] for id in CATALOGUE}
     for name in registry.names():
-        for id in {id for ids in registry.get(name).promises.values() for id in ids}:
+        info = registry.get(name)
+        for id in {id for ids in info.promises.values() for id in ids}:
             promisers[id].append(name)
+        if PRIMARY_MAJORITY in info.partitions:
+            promisers["S8"].append(f"{name} (`{PRIMARY_MAJORITY}`)")
     rows = []
     for id, promise in CATALOGUE.items():
         by = (
@@ -121,7 +125,20 @@ def picture_of_a_crash() -> str:
     return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
 
 
-PICTURES = {"docs/img/one_order.svg": picture_of_one_order, "docs/img/crash.svg": picture_of_a_crash}
+def picture_of_a_causal_crash() -> str:
+    """The last message of member 2 reaches member 1 alone."""
+    load, crash = Load(rate=60.0, start_ms=200.0), Crash(member=2, at_ms=219.0)
+    lost = Loss(at_ms=205.0, until_ms=240.0, p=1.0, pairs=("2>3",), packets=("Data",))
+    scenario = Scenario(protocol="causal", members=3, messages=12, seed=5, load=load, faults=(lost, crash))
+    title = "Member 2 dies: who goes on has what one of them had, then the next view"
+    return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
+
+
+PICTURES = {
+    "docs/img/one_order.svg": picture_of_one_order,
+    "docs/img/crash.svg": picture_of_a_crash,
+    "docs/img/causal_crash.svg": picture_of_a_causal_crash,
+}
 PAGES = {
     "docs/reference/cli.md": cli_page,
     "docs/guarantees.md": guarantees_page,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ordercast.config import GroupConfig
-    from ordercast.contract import Absent, GroupView
+    from ordercast.contract import GroupView
     from ordercast.errors import (
         Closed,
         ConfigError,
@@ -51,12 +51,12 @@ _HOME = {
         "ordercast.errors",
     ),
     "GroupConfig": "ordercast.config",
-    **dict.fromkeys(("Absent", "GroupView"), "ordercast.contract"),
+    "GroupView": "ordercast.contract",
     "__version__": "ordercast.version",
 }  # fmt: skip
 
 __all__ = [
-    "Absent", "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
+    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
     "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "Receipt",
     "RunError", "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
 ]  # fmt: skip

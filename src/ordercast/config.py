@@ -21,6 +21,7 @@ from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
 from ordercast.toml_input import Need, Rule, Source, string, word
+from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import meant, short
 
 MTU_MIN = 576
@@ -30,8 +31,7 @@ PORT = 7400
 MULTICAST_ADDRESS = "239.192.74.0"
 MODES = ("multicast", "unicast")
 LEVELS = ("off", "deliver", "full", "record")
-PARTITION = "evs-all-continue"
-PARTITION_LATER = ("primary-majority", "keep-oldest", "static-quorum", "primary-weight")
+PARTITION_LATER = ("keep-oldest", "static-quorum", "primary-weight")
 ONE_EACH = "one [[member]] table with id and address for each member"
 
 
@@ -61,8 +61,8 @@ def _protocol(value: Any) -> str:
 
 def _partition(value: Any) -> str:
     if value in PARTITION_LATER:
-        raise ValueError(f"this policy is not built yet: expected {PARTITION}")
-    return str(word(PARTITION).make(value))
+        raise ValueError(f"this policy is not built yet: expected {' or '.join(POLICIES)}")
+    return str(word(*POLICIES).make(value))
 
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
@@ -109,7 +109,7 @@ class GroupFile(Struct, frozen=True):
     datagram_bytes: Bytes = 0
     packet_bytes: Bytes = 0
     state_dir: Directory = "state"
-    partition: Annotated[str, Rule(_partition)] = PARTITION
+    partition: Annotated[str, Rule(_partition)] = ALL_CONTINUE
     insecure: bool = False
     options: dict[str, Any] = {}
     net: NetConfig = NetConfig()
@@ -142,7 +142,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     net: NetConfig = NetConfig()
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
-    partition: str = PARTITION
+    partition: str = ALL_CONTINUE
     insecure: bool = False
     tagger: tuple[str, int] | None = None
     base: Path = Path()
@@ -216,6 +216,8 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     tagger = _tagger(source, file, options)
     if tagger is not None:
         loopback = loopback and interfaces.is_loopback(tagger[0])
+    if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
+        source.fault("partition", wrong)
     if here:
         _insecure(source, file.insecure, members, net, loopback)
     else:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ordercast.limits import OUTBOX_BYTES_MAX
 from ordercast.types import (
+    ALL_CONTINUE,
     Batch,
     Frame,
     Identity,
@@ -99,15 +100,6 @@ class GroupView(Event, frozen=True, gc=False):
     view: ViewId | None = None
 
 
-class Absent(Event, frozen=True, gc=False):
-    """Members of a view that cannot change which have been silent for long: nothing is ordered without them.
-
-    Said when that changes; nobody: all are back.
-    """
-
-    members: tuple[MemberId, ...]
-
-
 class Room(Event, frozen=True, gc=False):
     """Submitters that were refused may go on."""
 
@@ -157,6 +149,32 @@ class Received(Event, frozen=True, gc=False):
     vec: tuple[int, ...] = ()
 
 
+class UnicastReceived(Event, frozen=True, gc=False):
+    """A unicast came, of another member or my own; in order and once, per pair of members."""
+
+    source: MemberId
+    body: Body
+
+
+class Frozen(Event, frozen=True, gc=False):
+    """The reliable layer's commit entry is written: until the next regular view nothing is sent, what the layer above
+    says is discarded, and every Received belongs to the install."""
+
+
+class Crash(Event, frozen=True, gc=False):
+    """A member of the view is gone: all that was agreed upon of it has come, and nothing follows."""
+
+    member: MemberId
+
+
+class Flush(Event, frozen=True, gc=False):
+    """The view ends here, after all Crash.  `contributions`: the `flush_state` of each who agreed on this end, in the
+    order of ids; `cut`: how much of each rank was agreed on.  Afterwards nothing undelivered may be held."""
+
+    contributions: tuple[bytes, ...]
+    cut: tuple[int, ...]
+
+
 class SafeUpTo(Event, frozen=True, gc=False):
     """Everybody in the view has all frames of this ring up to `seq`; for a layer that stands on several rings."""
 
@@ -187,9 +205,19 @@ class Submit(Event, frozen=True, gc=False):
 
 
 class Multicast(Event, frozen=True, gc=False):
-    """Send this to all, in causal order; the layer below answers with Received, here too."""
+    """Send this to all, in causal order; the layer below answers with Received, here too.  `view`: the one it is said
+    in; in a later one it has no meaning, and is discarded."""
 
     body: Body
+    view: ViewId | None = None
+
+
+class UnicastTo(Event, frozen=True, gc=False):
+    """Send this to one member of the view, reliably and in order; `view` as of a Multicast."""
+
+    to: MemberId
+    body: Body
+    view: ViewId | None = None
 
 
 class FreeSpace(Event, frozen=True, gc=False):
@@ -238,7 +266,9 @@ class CancelTimer(Action, frozen=True, gc=False):
 
 
 class Store(Action, frozen=True, gc=False):
-    """Write durably; answered by stored(key, number) or store_failed.  What depends on it waits for the answer."""
+    """Write durably; answered by stored(key, number) or store_failed.  What depends on it waits for the answer.
+
+    A key that ends with "!" is never read stale: where damage may hide a later version, nothing was ever written."""
 
     key: str
     number: int
@@ -308,6 +338,7 @@ class Setup(Struct):
     random: random.Random  # seeded by the driver; the only randomness of a core
     nets: tuple[NetId, ...] = (0,)
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
+    partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
 
 
 class Layer:
@@ -317,7 +348,7 @@ class Layer:
     """
 
     name: ClassVar[str] = "layer"  # prefix of its timers and store keys; a stack makes them unique
-    flush_state_above: Callable[[], bytes]  # the `flush_state` of the layer above, bound by the stack
+    flush_state_above: Callable[[], bytes] = bytes  # the `flush_state` of the layer above, bound by the stack
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
         return []
@@ -364,8 +395,10 @@ class Layer:
         return [Down(event)]
 
     def flush_state(self) -> bytes:
-        """This layer's contribution to a flush; the layer below asks for it in the middle of a step of its own."""
-        return b""
+        """What this layer, and those above it, contribute to a flush; the layer below asks for it in the middle of a
+        step of its own.  Who has something to say puts it before what the layer above says, and takes it off again
+        when the Flush comes up; the others pass it on."""
+        return self.flush_state_above()
 
     def status(self) -> dict[str, Any]:
         """What this layer holds; under "waits", in plain words, what it waits for, under "waits_since_ns" since when;

@@ -40,7 +40,7 @@ class NotInView(OrdercastError):
 
 
 class NotPrimary(OrdercastError):
-    """This member is outside the primary view."""
+    """This member's view is not primary: under the policy `primary-majority` nothing is sent in it."""
 
 
 class Closed(OrdercastError):

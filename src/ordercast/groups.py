@@ -21,6 +21,7 @@ Differs:
   D2  Group views go up at every member, in the group or not: all know the picture, and an outsider may want to send.
   D3  The wait ends also when more than `PENDING_FRAMES_MAX` frames wait, as at a view change (D1): a part comes within
       a rotation, or was lost to somebody who forges.
+  D4  In a view that is not primary nobody can say anything: the cells stay apart until one that is.
 """
 
 from __future__ import annotations
@@ -192,7 +193,8 @@ class Groups(Layer):
         """A merge: my cell's smallest member says what the others of the view cannot know."""
         self.view = view
         self.heard = set()
-        self.missing = set() if self.cell == set(view.members) else set(view.members)
+        silent = view.primary is False  # nothing is sent, or delivered, in such a view
+        self.missing = set() if silent or self.cell == set(view.members) else set(view.members)
         if not self.missing or self.me != min(self.cell):
             return []
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)

@@ -16,8 +16,8 @@ from msgspec import Struct, structs
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
-from ordercast.types import Service
-from ordercast.words import meant, short
+from ordercast.types import ALL_CONTINUE, PRIMARY_MAJORITY, Service
+from ordercast.words import meant, one_of, short
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +60,7 @@ class ProtocolInfo(Struct, frozen=True):
     tagger: Callable[[Setup], Stack] | None = None  # what numbers for a group that asks for it, and is no member
     one_datagram: bool = False  # its packets never travel as a train: a loss must be of one of them
     hears_self: bool = False  # wants its own datagrams back from the network
+    partitions: tuple[str, ...] = (ALL_CONTINUE,)  # what the parts of a split group may do: policies that it has
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
     measures: tuple[str, ...] = ()  # Note names whose fields `measure` summarises
@@ -69,10 +70,24 @@ class ProtocolInfo(Struct, frozen=True):
     def default_service(self) -> Service:
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
 
+    def promised(self, service: str, partition: str = ALL_CONTINUE) -> tuple[str, ...]:
+        """The ids that runs with this service, under this policy, are judged by."""
+        ids = self.promises.get(service, ())
+        return (*ids, "S8") if ids and partition == PRIMARY_MAJORITY else ids
+
+    def without(self, partition: str) -> str:
+        """Why it cannot run under a policy, or nothing."""
+        if partition in self.partitions:
+            return ""
+        why = "does not have this policy" if self.views else "has no views"
+        return f"{partition}: {self.name} {why}: expected {one_of(partition, self.partitions)}"
+
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "causal": "ordercast.protocols.causal",
     "dpg": "ordercast.protocols.dpg",
+    "fifo": "ordercast.protocols.causal",
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
 }

@@ -7,6 +7,8 @@ again, and drains before its member leaves.  An ordering protocol says how a fra
 A member that leaves waits until all it accepted is ordered and every member of the view holds it, for as long as that
 moves and the application allows; what is left then is named in Left.  Who leaves reads no more, so its own application
 holds nobody up meanwhile.
+In a view that is not primary nothing leaves: what was accepted waits for the next that is, anything new is refused, and
+who leaves there goes at once.
 
 Two kinds of protocols use it.  Over a reliable layer frames leave as soon as that layer's window is open: `carry` says
 how one travels, and all bodies go by `multicast`, so that the window counts them.  A protocol that knows by itself when
@@ -35,13 +37,14 @@ from ordercast.contract import (
     SetTimer,
     Setup,
     Submit,
+    UnicastTo,
     Up,
     ViewChange,
     Window,
 )
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.outbox import LENGTH_BYTES, Outbox, names_bytes
-from ordercast.types import Frame, Nanoseconds, Service, Submission, ViewId, ViewKind
+from ordercast.types import Frame, MemberId, Nanoseconds, Service, Submission, ViewId, ViewKind
 
 LEAVE = "leave"  # the timer of its owner, at which the draining ends unless something moved
 PATIENCE = 8  # timeouts for which nothing has to move: what load leaves behind drains in that time (L6)
@@ -77,6 +80,7 @@ class Sender:
         self._last = go or (lambda now, until: [Down(Leave(until))])
         self.view: ViewId | None = None
         self.in_view = not views  # nothing is accepted before the first view
+        self.halted = False  # the view is not primary
         self.window = 0  # multicasts that the layer below takes now
         self.leaving = self.gone = False
         self._until: Nanoseconds | None = None  # the application waits no longer for what leaving still has to send
@@ -113,7 +117,7 @@ class Sender:
         if self.leaving:
             return "closed"
         if control:
-            return "" if self.in_view else "no view"
+            return "not primary" if self.halted else "" if self.in_view else "no view"
         if submission.service not in self.services:
             return "service"
         if not submission.payloads:
@@ -125,23 +129,23 @@ class Sender:
                 return "groups"
             if largest > min(MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (frame - names - LENGTH_BYTES)):
                 return "too large"
-        if not self.in_view or self.outbox.bytes > self.bytes_max:
+        if self.halted or not self.in_view or self.outbox.bytes > self.bytes_max:
             self._refused = True
-            return "overloaded" if self.in_view else "no view"
+            return "not primary" if self.halted else "overloaded" if self.in_view else "no view"
         return ""
 
     # ------------------------------------------------------------------------------------------------ frames leave
 
     def __bool__(self) -> bool:
-        """Whether own frames wait."""
-        return bool(self.outbox)
+        """Whether own frames wait that may leave in this view."""
+        return bool(self.outbox) and not self.halted
 
     def waiting(self) -> int:
-        return self.outbox.waiting()
+        return 0 if self.halted else self.outbox.waiting()
 
     def take(self, n: int) -> list[Frame]:
         """At most n frames, which leave now; their owner says so to `originated`."""
-        return self.outbox.take(n)
+        return [] if self.halted else self.outbox.take(n)
 
     def originated(self, frames: Iterable[Frame]) -> list[Action]:
         """The rows that tell of frames which are about to leave, and of the room they leave behind."""
@@ -152,12 +156,16 @@ class Sender:
     def multicast(self, body: Body) -> Action:
         """A body for the layer below, with a frame or without."""
         self.window -= 1
-        return Down(Multicast(body))
+        return Down(Multicast(body, self.view))
+
+    def unicast(self, to: MemberId, body: Body) -> Action:
+        """A body for one member of the view."""
+        return Down(UnicastTo(to, body, self.view))
 
     def _push(self, now: Nanoseconds) -> list[Action]:
         """Own frames leave, as many as the layer below takes."""
         out: list[Action] = []
-        if self.window > 0 and self.in_view:
+        if self.window > 0 and self.in_view and not self.halted:
             assert self._carry is not None
             for frame in self.outbox.take(self.window):
                 out.append(Originate(frame, self.view))
@@ -165,7 +173,7 @@ class Sender:
         return out + self._room() if self._refused else out
 
     def _room(self) -> list[Action]:
-        if self._refused and self.in_view and self.outbox.bytes <= self.bytes_max // 2:
+        if self._refused and self.in_view and (self.halted or self.outbox.bytes <= self.bytes_max // 2):
             self._refused = False
             return [Up(Room())]
         return []
@@ -178,16 +186,21 @@ class Sender:
             self.window = event.frames
             return self._push(now) if self.outbox else []
         if type(event) is ViewChange and event.view.kind is ViewKind.REGULAR:
-            return [Up(event), *self.enter(event.view.id), *self._wake(now)]
+            return [Up(event), *self.enter(event.view.id, event.view.primary), *self._wake(now), *self._hurry(now)]
         if type(event) is Left:
             return [Up(Left(self.unsent(event.unsent)))]
         return [Up(event)]
 
-    def enter(self, view: ViewId) -> list[Action]:
-        """A view begins: a message not wholly originated goes back, whole, and who was refused may go on."""
+    def enter(self, view: ViewId, primary: bool | None = None) -> list[Action]:
+        """A view begins: a message not wholly originated goes back, whole, and who was refused may go on, or hears that
+        the view is not primary."""
         self.outbox.unwind()
-        self.view, self.in_view = view, True
+        self.view, self.in_view, self.halted = view, True, primary is False
         return self._room()
+
+    def _hurry(self, now: Nanoseconds) -> list[Action]:
+        """Who leaves does not wait where nothing can be sent."""
+        return self.settle(now) if self.leaving and self.halted else []
 
     # ----------------------------------------------------------------------------------------------------- leaving
 
@@ -221,7 +234,7 @@ class Sender:
 
     def settle(self, now: Nanoseconds) -> list[Action]:
         """Called by the owner where own frames may have arrived: if all have, a member that leaves goes."""
-        if not self.leaving or self.outbox or any(True for _ in self._unsettled()):
+        if not self.leaving or self or any(True for _ in self._unsettled()):
             return []
         return self.go(now)
 
@@ -237,6 +250,10 @@ class Sender:
         waits = [frame.counter for frame in self._unsettled() if not frame.control][:1]
         waits += [first for first in (self.outbox.first(), below[0] if below else 0) if first]
         return (min(waits), self.outbox.counter) if waits else None
+
+    def waits(self) -> str:
+        """In words, where it is the view that keeps frames back."""
+        return "a primary view, to send what was accepted" if self.halted and self.outbox else ""
 
     def status(self) -> dict[str, Any]:
         return {

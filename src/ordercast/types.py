@@ -31,6 +31,8 @@ Incarnation = int  # u64, larger at each start: max(stored + 1, wall clock in ns
 Nanoseconds = int  # the member's own monotonic clock
 NetId = int  # which of a member's networks; 0 unless it sits on several
 
+ALL_CONTINUE, PRIMARY_MAJORITY = POLICIES = "evs-all-continue", "primary-majority"  # what parts of a split group may do
+
 U8 = Annotated[int, Meta(ge=0, lt=2**8)]
 U16 = Annotated[int, Meta(ge=0, lt=2**16)]
 U32 = Annotated[int, Meta(ge=0, lt=2**32)]

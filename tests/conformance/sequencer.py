@@ -1,19 +1,20 @@
-"""A fixed sequencer, written as a newcomer would: the smallest member says whose frame comes next.
+"""A sequencer, written as a newcomer would: the smallest member of the view says whose frame comes next.
 
-Everybody multicasts its frames; of each frame it hears, the sequencer multicasts whose it was.  The layer below is
-causal, so a frame is here before its turn is called, and the frames of one sender come in their order.
+The layer below is causal, so a frame is here before its turn is called, and one sender's frames come in their order.
+When a view ends, the frames whose turn was not called follow, sender by sender, without those of members that are gone.
 """
 
 from collections import deque
 
-from ordercast.contract import Body, Layer, Ordered, Receive, Received, Up
+from ordercast.contract import Body, Crash, Flush, Layer, Ordered, Receive, Received, Up, ViewChange
 from ordercast.framing import Framing
 from ordercast.groups import Groups
-from ordercast.registry import ProtocolInfo
+from ordercast.registry import ProtocolInfo, get
+from ordercast.seam import Seam
 from ordercast.sender import Sender
 from ordercast.stack import chain
 from ordercast.transis.link import Link
-from ordercast.transis.packets import Data, Nack, Retrans, Status
+from ordercast.transis.packets import packets
 from ordercast.types import U32, Frame, Service
 
 
@@ -32,26 +33,31 @@ class Sequencer(Layer):
     name = "sequencer"
 
     def __init__(self, setup):
-        self.leads = setup.identity.me == min(setup.identity.members)
-        self.heard = {member: deque() for member in setup.identity.members}  # frames whose turn has not come
-        mine = self.heard[setup.identity.me]
-        self.sender = Sender(setup, (Service.AGREED,), lambda: mine, carry=self.carry)
-
-    def carry(self, frame):
-        return [self.sender.multicast(Sent(frame))]
+        self.me, self.heard = setup.identity.me, {}  # frames whose turn has not come, by sender
+        mine, carry = (lambda: self.heard.get(self.me, ())), (lambda frame: [self.sender.multicast(Sent(frame))])
+        self.sender = Sender(setup, (Service.AGREED,), mine, carry=carry)
 
     def down(self, now, event):
         return self.sender.down(now, event)
 
     def up(self, now, event, child):
-        if type(event) is not Received:
-            return self.sender.up(now, event)
-        if type(event.body) is Next:
-            turn = self.heard.get(event.body.sender)
-            return [Up(Ordered(turn.popleft())), *self.sender.settle(now)] if turn else []
-        self.heard[event.sender].append(event.body.frame)
-        called = [self.sender.multicast(Next(event.sender))] if self.leads else []
-        return [Receive(event.body.frame), *called]
+        match event:
+            case Received(body=Next(sender=sender)):
+                turn = self.heard.get(sender)
+                return [Up(Ordered(turn.popleft())), *self.sender.settle(now)] if turn else []
+            case Received(sender=sender, body=body):
+                self.heard[sender].append(body.frame)
+                called = [self.sender.multicast(Next(sender))] if self.me == min(self.heard) else []
+                return [Receive(body.frame), *called]
+            case Crash(member=member):
+                self.heard[member].clear()
+                return []
+            case Flush():
+                rest = [Up(Ordered(frame)) for _, turn in sorted(self.heard.items()) for frame in turn]
+                return [*rest, Up(event)]
+            case ViewChange(view=view):
+                self.heard = {member: deque() for member in view.members}
+        return self.sender.up(now, event)
 
     def timer(self, now, name, due):
         return self.sender.timer(now)
@@ -60,13 +66,8 @@ class Sequencer(Layer):
 PROTOCOLS = {
     "sequencer": ProtocolInfo(
         name="sequencer", summary="One member says whose frame comes next.", paper="none",
-        factory=lambda setup: chain(Groups(setup.identity.me), Framing(), Sequencer(setup), Link(setup)),
-        packets=(Data[Sent | Next], Retrans[Sent | Next], Status, Nack), provides=(Service.AGREED,),
-        promises={
-            "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S14", "S15", "S16", "S17", "S18", "S19",
-                       "S22", "L3", "L4", "L6", "L7", "L12", "L13"),
-        },
-        survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "replay", "partition", "pause",
-                            "slow", "drift", "clock", "overload"}),
+        factory=lambda setup: chain(Groups(setup.identity.me), Framing(), Seam(), Sequencer(setup), Link(setup)),
+        packets=packets(Sent | Next), provides=(Service.AGREED,), changes_views=True, judges_lives=True,
+        promises=get("token_site").promises, survives=get("token_site").survives,
     )
 }  # fmt: skip

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 import os
+import random
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -416,3 +417,30 @@ def test_a_number_that_would_not_be_believed_is_not_written() -> None:
     assert store.new_incarnation(5) == 5 and store.new_incarnation(0) == 6
     with pytest.raises(OSError, match="Number out of range"):
         store.new_incarnation(STORED_NUMBER_MAX + 1)
+
+
+def test_a_key_that_must_not_be_stale_is_newest_or_nothing() -> None:
+    """Whatever may have held a later version than the newest good one makes it as never written; nothing else does."""
+    disk = Disk(0, random.Random(1))
+    for number in range(1, 7):
+        disk.store.write("link/record!", number, b"")
+        disk.store.write("link/ring_seq", number, b"")
+    whole = dict(disk.files)
+    records = {name: format.decode(name, data) for name, data in whole.items()}
+    names = {record.number: name for name, record in records.items() if record is not None and "!" in record.key}
+    for damaged, left in (
+        ((), 6),
+        ((3,), None),
+        ((4,), 6),
+        ((5,), 6),
+        ((6,), None),
+        ((5, 6), None),
+        ((3, 4, 5, 6), None),
+    ):
+        disk.files = {name: b"" if name in [names[k] for k in damaged] else data for name, data in whole.items()}
+        stored = disk.open().stored
+        assert stored["link/ring_seq"][0] == 6
+        assert stored.get("link/record!", (None,))[0] == left, damaged
+    disk.files = dict(whole)
+    disk.open().write("link/record!", 7, b"")  # in the place of the oldest
+    assert disk.open().stored["link/record!"][0] == 7

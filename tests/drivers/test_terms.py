@@ -38,6 +38,8 @@ def test_terms_of_a_member() -> None:
     assert {f"options.{name}" for name in options.__struct_fields__} <= set(said)
     other = terms_of("totem", options(window_size=9), 200_000_000, (3, 1, 2), "evs-all-continue")
     assert [d.term for d in terms.differences(said, other)] == ["options.window_size"]
+    other = terms_of("totem", options(), 200_000_000, (3, 1, 2), "primary-majority")
+    assert [d.term for d in terms.differences(said, other)] == ["partition"]
 
 
 def test_a_large_group_with_large_ids_says_its_terms_in_bounds() -> None:

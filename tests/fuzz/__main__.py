@@ -63,6 +63,7 @@ def tell(protocol: str, done: list[Piece]) -> None:
     print(f"    longest step {max(each.longest_ms for each in done):.1f} ms; above {STEP_MS} ms in {slow} groups")
     print(f"    heaviest stack {heaviest / 2**20:.1f} MiB; when all was over {after / 2**20:.1f} MiB")
     print(f"    one view after at most {max(each.one_view_ms for each in done):,.0f} ms of virtual time")
+    print(f"    something waited in vain in that view in {sum(each.left > 0 for each in done)} groups")
 
 
 if __name__ == "__main__":

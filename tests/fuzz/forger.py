@@ -94,13 +94,15 @@ class Forger:
             value = rng.choice((*EDGES, low, high))
         return min(max(value, low), high)
 
-    def invent(self, kind: Any) -> Any:
+    def invent(self, kind: Any, depth: int = 0) -> Any:
         rng = self.rng
         match kind:
             case inspect.StructType(cls=cls):
                 if cls is Frame:
                     return self.frame()
-                return cls(*(self.invent(field.type) for field in kind.fields))
+                if depth and self.packets.get(cls):  # a packet inside another: a real one
+                    return rng.choice(self.packets[cls])
+                return cls(*(self.invent(field.type, depth + 1) for field in kind.fields))
             case inspect.IntType():
                 return self.number(kind)
             case inspect.BoolType():

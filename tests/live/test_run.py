@@ -58,7 +58,7 @@ def test_a_killed_member_leaves_a_readable_trace_and_the_run_says_who_died(cli: 
         "--members",
         "3",
         "--messages",
-        "1000000",
+        "6000",
         "--rate",
         "2000",
         "--out",
@@ -69,9 +69,9 @@ def test_a_killed_member_leaves_a_readable_trace_and_the_run_says_who_died(cli: 
     rows = wait_for(lambda: [p for p in out.glob(f"trace/member-2-*{SUFFIX}") if written(p) > 50])
     victim = wait_for(lambda: [p for p in members_of(out) if f"--id\0{2}\0".encode() in _words(p)])
     os.kill(victim[0], signal.SIGKILL)
-    _, err = run.communicate(timeout=WAIT_SECONDS)
-    assert run.returncode == 1
-    assert "member 2 was killed by SIGKILL" in err and len(err.splitlines()) == 1
+    said, _ = run.communicate(timeout=WAIT_SECONDS)
+    assert run.returncode == 0
+    assert "member 2 was killed by SIGKILL" in said, "the others go on"
     read_back = RowReader(rows[0]).rows()
     assert [row.index for row in read_back] == list(range(1, len(read_back) + 1))
     assert Kind.END not in {row.kind for row in read_back}
@@ -110,12 +110,6 @@ def test_nothing_is_left_after_an_interrupt(cli: Cli, tmp_path: Path, how: str) 
     if how == "once":
         ends = [p for p in out.glob(f"trace/member-[123]-*{SUFFIX}") if RowReader(p).rows()[-1].kind == Kind.END]
         assert len(ends) == 3, "an interrupted run ends its traces"
-
-
-def test_faults_are_refused_where_views_do_not_change(cli: Cli) -> None:
-    done = cli.run("run", "--protocol", "token_site", "--kill", "2@1", "--out", "o")
-    assert done.returncode == 2 and "no view changes" in done.stderr and len(done.stderr.splitlines()) == 1
-    assert not list(cli.cwd.iterdir()), "nothing is half-written"
 
 
 @pytest.mark.parametrize(

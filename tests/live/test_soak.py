@@ -1,6 +1,7 @@
 """Members killed, restarted and stopped at random under load; every promise of the order is kept.
 
-`SOAK_SECONDS` says for how long (25 by default; `make soak` takes 600), `SOAK_SEED` repeats the faults of a run.
+`SOAK_SECONDS` says for how long (25 by default; `make soak` takes 600), `SOAK_PROTOCOL` under which protocol,
+`SOAK_SEED` repeats the faults of a run.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def faults(seconds: float, seed: int) -> list[str]:
 def test_the_order_survives_random_crashes_and_pauses(cli: Cli, tmp_path: Path) -> None:
     seconds = float(os.environ.get("SOAK_SECONDS", "25"))
     seed = int(os.environ.get("SOAK_SEED", random.randrange(2**32)))
-    print(f"SOAK_SEED={seed} SOAK_SECONDS={seconds:g}")
-    words = ["--protocol", "totem", "--members", str(MEMBERS), "--rate", str(RATE), "--size", "200", "--out", "o"]
+    protocol = os.environ.get("SOAK_PROTOCOL", "totem")
+    print(f"SOAK_SEED={seed} SOAK_SECONDS={seconds:g} SOAK_PROTOCOL={protocol}")
+    words = ["--protocol", protocol, "--members", str(MEMBERS), "--rate", str(RATE), "--size", "200", "--out", "o"]
     words += ["--messages", str(int(RATE * (seconds - 5))), "--verify", "plain", "--json", *faults(seconds, seed)]
     process = cli.start("run", *words)
     out, err = process.communicate(timeout=10 * seconds + 300)
@@ -49,4 +51,4 @@ def test_the_order_survives_random_crashes_and_pauses(cli: Cli, tmp_path: Path) 
     in_time = {"L1", "L2", "L3", "L5", "L7", "L8"}  # a busy machine may miss a bound; the order must never break
     assert not [v for v in broken if v["promise"] not in in_time], f"SOAK_SEED={seed}: {broken}"
     judged = {v["promise"]: v["judged"] for v in answer["verdicts"]}
-    assert judged["S18"] > 1_000 and judged["S11"] > 0
+    assert judged["S15"] > 1_000 and judged["S11"] > 0

@@ -28,12 +28,13 @@ from ordercast.verify import BROKEN, check
 
 HOP_US = 600.0  # the longest
 ONSET = 10.0  # T: by then the group works
-_variant: ContextVar[Maker] = ContextVar("variant", default=registry.get("totem").factory)
+_protocol: ContextVar[str] = ContextVar("protocol", default="totem")
+_variant: ContextVar[Maker | None] = ContextVar("variant", default=None)
 
 
 @contextmanager
 def variant(maker: Maker) -> Iterator[None]:
-    """Runs made within it are of this variant of the ring: so a known-bad one is held against the table."""
+    """Runs made within it are of this variant: so a known-bad one is held against the table."""
     token = _variant.set(maker)
     try:
         yield
@@ -41,9 +42,24 @@ def variant(maker: Maker) -> Iterator[None]:
         _variant.reset(token)
 
 
+@contextmanager
+def under(protocol: str) -> Iterator[None]:
+    """Runs made within it are of this protocol."""
+    token = _protocol.set(protocol)
+    try:
+        yield
+    finally:
+        _protocol.reset(token)
+
+
+def direct() -> bool:
+    """Whether the protocol in force stands on the view-synchronous layer, which needs direct links."""
+    return "the view-synchronous layer" in registry.get(_protocol.get()).needs
+
+
 def stack(setup: Setup) -> Stack:
-    """A member's stack, of the variant in force."""
-    return _variant.get()(setup)
+    """A member's stack, of the protocol and variant in force."""
+    return (_variant.get() or registry.get(_protocol.get()).factory)(setup)
 
 
 class Run:
@@ -68,7 +84,7 @@ class Run:
         end_ms = (onset + until) * timeout_ms
         rate = rate * 1000.0 / timeout_ms  # messages per member and T, now per second
         self.scenario = Scenario(
-            protocol="totem",
+            protocol=_protocol.get(),
             members=n,
             seed=seed,
             timeout_ms=timeout_ms,
@@ -263,6 +279,7 @@ __all__ = [
     "both",
     "crash",
     "cut",
+    "direct",
     "flap",
     "halves",
     "leave",
@@ -271,5 +288,6 @@ __all__ = [
     "pause",
     "split",
     "stack",
+    "under",
     "variant",
 ]

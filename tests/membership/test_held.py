@@ -185,8 +185,10 @@ def test_silence_of_one_member_with_direct_links_the_token_without():
     m.stay.expect(0)
     m.sight.hear(T // 2, Peer(2, 1))
     m.stay.lost(T)
-    assert not m.gather.done and m.step.deadlines.due[LOSS] == T + T // 2, "heard since"
+    assert not m.gather.done and m.step.deadlines.due[LOSS] == T + T // 2 + 1, "heard since"
     m.stay.lost(T + T // 2)
+    assert not m.gather.done, "so long counts as hearing"
+    m.stay.lost(T + T // 2 + 1)
     assert m.gather.done[0][1].reason == "silence"
     m = member()
     m.stay.visited(T)

@@ -4,7 +4,8 @@ All of it (3, 5 and 9 members, two timeouts): `make membership`.
 """
 
 import pytest
-from mb_table import NEEDS_FOUR, ROWS, SHORT, mb33
+from mb import under
+from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33
 
 ONCE = ("MB21", "MB22")  # of each the first row only
 FIVE = {"MB3", "MB5", "MB6", "MB8", "MB12", "MB18", "MB19 MB8", "MB24", "MB25", "MB27 quick", "MB28 long", "MB30"}
@@ -24,3 +25,16 @@ def test_row_with_the_longer_timeout():
 @pytest.mark.parametrize("seed", range(4))
 def test_random_lopsided_faults(seed):
     assert mb33(seed).wrong == []
+
+
+@pytest.mark.parametrize("name", [*TESTED, *LAYER_ONLY])
+def test_row_on_the_layer(name):
+    n = 5 if name in FIVE or name in NEEDS_FOUR else 3
+    with under("causal"):
+        assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_lopsided_faults_on_the_layer(seed):
+    with under("causal"):
+        assert mb33(seed).wrong == []

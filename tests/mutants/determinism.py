@@ -7,7 +7,7 @@ import time
 from tests.mutants.parts import token_site
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, SetTimer, Setup
+from ordercast.contract import Action, Ordered, SetTimer, Setup, Up
 from ordercast.protocols.hybrid import Ticket, TokenSite
 from ordercast.stack import Stack
 from ordercast.transis.link import Link
@@ -39,13 +39,16 @@ def wall_clock(setup: Setup) -> Stack:
     return token_site(setup, link=Clocked)
 
 
-@mutant("set_in_a_packet", "token_site", AREA, "the gaps a request names come out of a set of words", by="determinism")
-def set_in_a_packet(setup: Setup) -> Stack:
-    class Unordered(Link):
-        def _ask(self, now: Nanoseconds) -> list[Action]:
-            gaps = self.repair.gaps
-            words = {f"{q}:{k}" for q, k in gaps}
-            self.repair.gaps = {key: gaps[key] for key in (tuple(map(int, w.split(":"))) for w in words)}  # type: ignore[misc, index]
-            return super()._ask(now)
+@mutant("set_in_a_drain", "token_site", AREA, "what a flush drains comes out of a set of words", by="determinism")
+def set_in_a_drain(setup: Setup) -> Stack:
+    class Shuffled(TokenSite):
+        def _flush(self) -> list[Action]:
+            out = super()._flush()
+            rest = {f"{a.event.frame.sender} {a.event.frame.counter}": a for a in out if _unticketed(a)}
+            return [a for a in out if not _unticketed(a)] + [rest[word] for word in set(rest)]
 
-    return token_site(setup, link=Unordered)
+    return token_site(setup, order=Shuffled)
+
+
+def _unticketed(action: Action) -> bool:
+    return isinstance(action, Up) and isinstance(action.event, Ordered) and not action.event.epoch

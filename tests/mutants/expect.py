@@ -22,22 +22,26 @@ FILE = Path(__file__).with_name("expected.toml")
 
 
 class View(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of `members` are in one view of exactly these within so many T."""
+    """All of `members` are in one view of exactly these within so many T; `primary`: and it is that."""
 
     members: tuple[int, ...]
     since_ms: float
     within: float
+    primary: bool = False
 
     def missing(self, scenario: Scenario, trace: Trace) -> str:
         since, bound = round(self.since_ms * MS), self.within * scenario.timeout_ms
         late = set(self.members)
         for row in trace.rows:
             regular = row.kind == Kind.VIEW and row.view_kind == ViewKind.REGULAR and row.members == self.members
+            if self.primary and not (row.detail or {}).get("primary"):
+                continue
             if regular and since <= row.time_ns <= since + bound * MS:
                 late.discard(row.member)
         if not late:
             return ""
-        return f"member {min(late)} is not in a view of {self.members} within {self.within} T of {self.since_ms} ms"
+        kind = "primary view" if self.primary else "view"
+        return f"member {min(late)} is not in a {kind} of {self.members} within {self.within} T of {self.since_ms} ms"
 
 
 class Expected(Struct, frozen=True, forbid_unknown_fields=True):

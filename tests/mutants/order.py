@@ -8,10 +8,10 @@ from tests.mutants.parts import token_site
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Event, Ordered, Originate, Received, Setup, Up, Window
-from ordercast.protocols.hybrid import Ticket, TokenSite
+from ordercast.protocols.hybrid import Null, Sent, Ticket, TokenSite
 from ordercast.sender import Sender
 from ordercast.stack import Stack
-from ordercast.types import Frame, MemberId, Nanoseconds, NetId
+from ordercast.types import Frame, MemberId, Nanoseconds, NetId, View
 
 AREA = "hybrid"
 
@@ -125,9 +125,10 @@ def h14_no_nulls(setup: Setup) -> Stack:
 @mutant("null_timer_lost", "token_site", AREA, "without tickets_at_once the timer that sends them is never set")
 def null_timer_lost(setup: Setup) -> Stack:
     class NoTimer(TokenSite):
-        def __init__(self, setup: Setup) -> None:
-            super().__init__(setup)
+        def _enter(self, view: View) -> list[Action]:
+            super()._enter(view)
             self.null_set = True
+            return []
 
     return token_site(setup, order=NoTimer)
 
@@ -164,14 +165,40 @@ def tickets_cut_off(setup: Setup) -> Stack:
     return token_site(setup, order=CutOff)
 
 
+class Believes(TokenSite):
+    """Whoever it takes for the sequencer, it sends to all who are, and drops no frame of another's."""
+
+    def _enter(self, view: View) -> list[Action]:
+        out = super()._enter(view)
+        self.sequencer = (0, 0)
+        return out
+
+    def _doubt(self, sender: MemberId, body: Sent | Null) -> str:
+        return ""
+
+
 @mutant("two_sequencers", "token_site", AREA, "the two highest members both issue tickets, from clocks of their own")
 def two_sequencers(setup: Setup) -> Stack:
     class Two(TokenSite):
-        def __init__(self, setup: Setup) -> None:
-            super().__init__(setup)
-            highest = sorted(setup.identity.members)[-2:]
+        def _enter(self, view: View) -> list[Action]:
+            out = super()._enter(view)
+            highest = view.members[-2:]
             self.active = self.me if self.me in highest else highest[self.me % len(highest)]
             self.sequencer = (self.active, 0)
+            return out
+
+    return token_site(setup, order=Two)
+
+
+@mutant("two_sequencers_believed", "token_site", AREA,
+        "the two highest members both issue tickets for all frames, and nobody doubts them")  # fmt: skip
+def two_sequencers_believed(setup: Setup) -> Stack:
+    class Two(Believes):
+        def _enter(self, view: View) -> list[Action]:
+            out = super()._enter(view)
+            highest = view.members[-2:]
+            self.active = self.me if self.me in highest else highest[self.me % len(highest)]
+            return out
 
     return token_site(setup, order=Two)
 

@@ -10,21 +10,56 @@ from ordercast.groups import Groups
 from ordercast.membership import Committed, Membership
 from ordercast.membership.sight import Sight
 from ordercast.outbox import Outbox
+from ordercast.protocols.causal import Unordered
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.recovery import Exchange
 from ordercast.protocols.totem.ring import Ring
 from ordercast.protocols.totem.rings import Rings
 from ordercast.protocols.totem.turning import Turning
+from ordercast.seam import Seam
 from ordercast.sender import Sender
 from ordercast.stack import Stack, chain
 from ordercast.transis.link import Link
-from ordercast.types import MemberId, ViewId
+from ordercast.transis.reception import Reception
+from ordercast.transis.repair import Repair
+from ordercast.transis.stability import Stability
+from ordercast.transis.talk import Talk
+from ordercast.transis.traffic import Traffic
+from ordercast.transis.unicast import Unicasts
+from ordercast.types import MemberId, Nanoseconds, Service, ViewId
+
+
+def link_with(
+    link: type[Link] = Link,
+    *,
+    traffic: type[Traffic] | None = None,
+    unicasts: type[Unicasts] | None = None,
+    reception: type[Reception[Any]] | None = None,
+    stability: type[Stability[Any]] | None = None,
+    repair: type[Repair] | None = None,
+) -> type[Link]:
+    """The layer, in every view of which these parts are replaced."""
+
+    class Patched(link):  # type: ignore[misc, valid-type]
+        def _talk(self, now: Nanoseconds, id: ViewId, members: tuple[MemberId, ...]) -> Talk:
+            talk: Talk = super()._talk(now, id, members)
+            made, n = talk.traffic, len(members)
+            made.__class__ = traffic or Traffic
+            talk.unicasts.__class__ = unicasts or Unicasts
+            made.reception = (reception or Reception)(n, made.rank, made.unstable_max, made.causal)
+            made.stability = (stability or Stability)(n)
+            made.repair = (repair or Repair)(made.rank, n, self.timeout_ns)
+            return talk
+
+    return Patched
 
 
 def token_site(
     setup: Setup,
     *,
+    groups: type[Groups] = Groups,
+    seam: type[Seam] = Seam,
     framing: type[Framing] = Framing,
     sender: type[Sender] = Sender,
     outbox: type[Outbox] = Outbox,
@@ -37,7 +72,12 @@ def token_site(
     top.inbox = inbox()
     middle.sender.__class__ = sender
     middle.sender.outbox.__class__ = outbox
-    return chain(top, middle, link(setup))
+    return chain(groups(setup.identity.me), top, seam(), middle, link(setup))
+
+
+def causal(setup: Setup, link: type[Link], seam: type[Seam] = Seam) -> Stack:
+    """Plain causal order over another layer."""
+    return chain(Framing(), seam(), Unordered(setup, Service.CAUSAL), link(setup))
 
 
 def totem(

@@ -5,43 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from tests.mutants.order import SkipMissing
-from tests.mutants.parts import token_site
+from tests.mutants.parts import causal, link_with, token_site
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Body, SetTimer, Setup, Up, Window
 from ordercast.protocols.hybrid import TokenSite
 from ordercast.stack import Stack
-from ordercast.transis.link import Link
 from ordercast.transis.packets import Data, Nack, Status
 from ordercast.transis.reception import Reception
 from ordercast.transis.repair import Repair
 from ordercast.transis.stability import Key, Stability
+from ordercast.transis.traffic import Traffic
 from ordercast.types import MemberId, Nanoseconds
 
 AREA = "reliable layer"
 
 
-def with_parts(
-    setup: Setup,
-    *,
-    reception: type[Reception[Any]] | None = None,
-    stability: type[Stability[Any]] | None = None,
-    repair: type[Repair] | None = None,
-    order: type[TokenSite] = TokenSite,
-) -> Stack:
-    """The token-site stack over a link with one part replaced."""
-
-    class Patched(Link):
-        def __init__(self, setup: Setup) -> None:
-            super().__init__(setup)
-            if reception is not None:
-                self.reception = reception(self.n)
-            if stability is not None:
-                self.stability = stability(self.n)
-            if repair is not None:
-                self.repair = repair(self.rank, self.n, self.timeout_ns)
-
-    return token_site(setup, link=Patched, order=order)
+def with_parts(setup: Setup, *, order: type[TokenSite] = TokenSite, **parts: type[Any]) -> Stack:
+    """The token-site stack over a layer with parts replaced."""
+    return token_site(setup, link=link_with(**parts), order=order)
 
 
 @mutant("fifo_gap_ignored", "token_site", AREA, "a message that skips numbers of its sender is inserted at once")
@@ -62,12 +44,13 @@ class NotCausal(Reception[Data[Body]]):
         return super().offer(rank, seq, own_line, item)
 
 
-@mutant("causal_past_ignored", "token_site", AREA, "only the sender's own line is waited for, not what it followed")
+@mutant("causal_past_ignored", "causal", AREA, "only the sender's own line is waited for, not what it followed")
 def causal_past_ignored(setup: Setup) -> Stack:
-    return with_parts(setup, reception=NotCausal)
+    return causal(setup, link=link_with(reception=NotCausal))
 
 
-@mutant("not_causal_and_skips", "token_site", AREA, "as before, and a ticket whose frame is not here yet is dropped")
+@mutant("not_causal_and_skips", "token_site", AREA,
+        "as before, and a ticket whose frame is not here yet is dropped: else the order hides it")  # fmt: skip
 def not_causal_and_skips(setup: Setup) -> Stack:
     return with_parts(setup, reception=NotCausal, order=SkipMissing)
 
@@ -117,36 +100,36 @@ def stable_one_too_far(setup: Setup) -> Stack:
 
 @mutant("status_speaks_for_all", "token_site", AREA, "one member's report counts as everybody's")
 def status_speaks_for_all(setup: Setup) -> Stack:
-    class Votes(Link):
-        def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
-            out = super()._status(now, rank, status)
+    class Votes(Traffic):
+        def status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
+            out = super().status(now, rank, status)
             if len(status.have) == self.n:
                 for other in range(self.n):
                     self.stability.report(other, status.have)
             return out
 
-    return token_site(setup, link=Votes)
+    return with_parts(setup, traffic=Votes)
 
 
 @mutant("status_is_reception", "token_site", AREA, "what a report says the others have counts as received here")
 def status_is_reception(setup: Setup) -> Stack:
-    class Believes(Link):
-        def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
-            out = super()._status(now, rank, status)
+    class Believes(Traffic):
+        def status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
+            out = super().status(now, rank, status)
             if len(status.have) == self.n:
                 self.reception.have = list(map(max, self.reception.have, status.have))
             return out
 
-    return token_site(setup, link=Believes)
+    return with_parts(setup, traffic=Believes)
 
 
 @mutant("retransmission_dropped", "token_site", AREA, "nobody answers a request for a lost message")
 def retransmission_dropped(setup: Setup) -> Stack:
-    class Deaf(Link):
-        def _nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
+    class Deaf(Traffic):
+        def nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
             return []
 
-    return token_site(setup, link=Deaf)
+    return with_parts(setup, traffic=Deaf)
 
 
 @mutant("nack_once", "token_site", AREA, "a gap is asked for once, never again")
@@ -162,26 +145,26 @@ def nack_once(setup: Setup) -> Stack:
     "tails_not_found", "token_site", AREA, "a report above what is here opens no gap: a lost last message stays lost"
 )
 def tails_not_found(setup: Setup) -> Stack:
-    class NoTails(Link):
-        def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
+    class NoTails(Traffic):
+        def status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
             known = list(self.reception.known)
-            super()._status(now, rank, status)
+            super().status(now, rank, status)
             self.reception.known = known
             for key in [key for key in self.repair.gaps if key[1] > known[key[0]]]:
                 del self.repair.gaps[key]
             return []
 
-    return token_site(setup, link=NoTails)
+    return with_parts(setup, traffic=NoTails)
 
 
 @mutant("no_heartbeat", "token_site", AREA, "the heartbeat stops after the first one")
 def no_heartbeat(setup: Setup) -> Stack:
-    class Silent(Link):
-        def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
-            out = super().timer(now, name, due)
+    class Silent(Traffic):
+        def beat(self, now: Nanoseconds) -> list[Action]:
+            out = super().beat(now)
             return [a for a in out if not (isinstance(a, SetTimer) and a.name == "heartbeat")]
 
-    return token_site(setup, link=Silent)
+    return with_parts(setup, traffic=Silent)
 
 
 @mutant("never_stable", "token_site", AREA, "nothing is ever released: the window shuts for good")
@@ -195,24 +178,21 @@ def never_stable(setup: Setup) -> Stack:
 
 @mutant("back_pressure_stays", "token_site", AREA, "a window that fell because an application did not read never rises")
 def back_pressure_stays(setup: Setup) -> Stack:
-    class Stays(Link):
-        def _room(self, now: Nanoseconds, frames: int) -> list[Action]:
-            return super()._room(now, min(frames, self.windows[self.rank] * self.n))
+    class Stays(Traffic):
+        def room(self, now: Nanoseconds, frames: int) -> list[Action]:
+            return super().room(now, min(frames, self.windows[self.rank] * self.n))
 
-    return token_site(setup, link=Stays)
+    return with_parts(setup, traffic=Stays)
 
 
-@mutant(
-    "window_ignored", "token_site", AREA, "a member originates whatever it has, however little the others can take",
-    scenario="flood",
-)  # fmt: skip
+@mutant("window_ignored", "token_site", AREA, "a member originates whatever it has, however little the others can take")
 def window_ignored(setup: Setup) -> Stack:
-    class Floods(Link):
-        def _window(self) -> list[Action]:
+    class Floods(Traffic):
+        def window(self) -> list[Action]:
             self.told = 2**40
             return [Up(Window(1_000_000))]
 
-    return token_site(setup, link=Floods)
+    return with_parts(setup, traffic=Floods)
 
 
 @mutant("vector_by_arrival", "token_site", AREA, "a sender's number is read from the wrong place of the vector")

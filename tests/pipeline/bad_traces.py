@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ordercast.sim.scenario import Scenario
+from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.parquet import HEADERS, SCHEMA
 from ordercast.trace.rows import RowFile
@@ -17,7 +17,9 @@ from ordercast.trace.trace import Trace
 
 
 def trace(seed: int = 1) -> Trace:
-    return run(Scenario(protocol="token_site", messages=40, members=3, seed=seed)).trace
+    """A run that lasts until views must have settled."""
+    load = Load(regime="poisson", rate=15.0)
+    return run(Scenario(protocol="token_site", messages=40, members=3, seed=seed, load=load)).trace
 
 
 def live_directory(directory: Path, of: Trace | None = None) -> Path:

@@ -22,7 +22,7 @@ ROUGH = Scenario(
     faults=(
         Loss(p=0.2, at_ms=5, until_ms=60),
         Duplication(p=0.2, until_ms=100),
-        Pause(member=2, at_ms=20, for_ms=60),
+        Pause(member=2, at_ms=20, for_ms=25),
         Slow(member=3, at_ms=20, until_ms=100),
     ),
 )
@@ -148,5 +148,5 @@ def test_process_groups_are_joined_left_and_addressed():
 
 
 def test_groups_need_a_protocol_that_has_them():
-    with pytest.raises(UsageError, match="groups: token_site has no process groups"):
-        run(PLAIN.changed(groups=2))
+    with pytest.raises(UsageError, match="groups: causal has no process groups"):
+        run(Scenario(protocol="causal", groups=2))

@@ -9,7 +9,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ordercast.errors import UsageError
+from ordercast.errors import ConfigError, UsageError
 from ordercast.sim import faults
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
@@ -272,6 +272,8 @@ def test_what_msgspec_refuses_is_told_and_nothing_else(table):
     try:
         converted = msgspec.convert(table, Scenario)
     except msgspec.ValidationError:
-        assert source.faults and all("\n" not in words for _, words in source.faults)
+        with pytest.raises(ConfigError):
+            source.refuse()
+        assert all("\n" not in words for _, words in source.faults)
     else:
         assert not source.faults and repr(walked) == repr(converted)

@@ -86,7 +86,8 @@ def test_commands(spark: Any, data: Path, tmp_path: Path, capsys: pytest.Capture
     assert code == 1 and [line["promise"] for line in said["promises"]] == ["S2", "S17"] and said["broken"][0]["rows"]
     assert said["engine"] == "spark" and (tmp_path / "verdicts" / "tables" / "verdicts").is_dir()
     experiment = tmp_path / "x.toml"
-    experiment.write_text("name = 'x'\nrepetitions = 3\nbase = { protocol = 'token_site', messages = 10 }\n")
+    base = "protocol = 'token_site', messages = 40, load = { regime = 'poisson', rate = 15.0 }"
+    experiment.write_text(f"name = 'x'\nrepetitions = 3\nbase = {{ {base} }}\n")
     code, said = call("sweep", experiment, "--out", tmp_path / "sweep", "--keep")
     assert code == 0 and said["ok"] == 3
     code, said = call("report", tmp_path / "sweep", "--out", tmp_path / "report")

@@ -19,6 +19,7 @@ from ordercast.swarm import seeds
 from ordercast.swarm.seeds import REGIMES, SCALES, expand
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more
 from ordercast.toml_input import struct_of
+from ordercast.types import ALL_CONTINUE, PRIMARY_MAJORITY
 from ordercast.verify.plain import check
 
 PLANS = [expand(seed) for seed in range(400)]
@@ -111,6 +112,23 @@ def test_what_may_be_drawn_is_allowed_and_the_swarm_names_no_option(protocol: st
     for name, values in registry.draws(options).items():
         for value in values:
             assert struct_of({name: value}, options, name) == options(**{name: value})
+
+
+def test_the_policy_is_a_dimension_of_its_own() -> None:
+    """Drawn where the protocol has it, never with a disk that lies, and other seeds are what they would be without."""
+    info = registry.get("totem")
+    plans = [expand(seed, ("totem",)) for seed in range(200)]
+    drawn = [plan for plan in plans if plan.scenario.partition == PRIMARY_MAJORITY]
+    assert 40 <= len(drawn) <= 80 and all(PRIMARY_MAJORITY in plan.text() for plan in drawn)
+    faults = [fault for plan in drawn for fault in plan.scenario.faults]
+    assert not [fault for fault in faults if isinstance(fault, DiskFault) and fault.how == "lost"]
+    registry.register(structs.replace(info, partitions=info.partitions[:1]))
+    try:
+        without = [expand(seed, ("totem",)) for seed in range(200)]
+    finally:
+        registry.unregister("totem")
+    assert all(plan.scenario.partition == ALL_CONTINUE for plan in without)
+    assert all(one == two for one, two in zip(plans, without, strict=True) if one not in drawn)
 
 
 def test_a_disks_fault_shows_at_a_start() -> None:

@@ -62,10 +62,6 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--option", "fair=3"], "--option fair=3: expected true or false"),
         (["--option", "fair=yes"], "--option fair=yes: expected a number, true, false"),
         (["--option", "request_lag=65"], "--option request_lag=65: expected a whole number from 0 to 64"),
-        (
-            ["--protocol", "token_site", "--kill", "2@0.1"],
-            "--kill 2: token_site has no view changes and survives no crash",
-        ),
         (["--kill", "2"], "--kill 2: expected MEMBER@SECONDS"),
         (["--kill", "x@1"], "--kill x@1: expected"),
         (["--kill", "1@-1"], "--kill 1@-1: expected"),

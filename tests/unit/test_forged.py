@@ -13,7 +13,7 @@ import pytest
 
 from ordercast import registry
 from ordercast.conformance.script import Script
-from ordercast.contract import Action, Body, Control, Delivered, Note, Ordered, Packet, Up, ViewChange
+from ordercast.contract import Action, Body, Control, Delivered, Note, Ordered, Packet, Setup, Up, ViewChange
 from ordercast.errors import WireError
 from ordercast.framing import Framing
 from ordercast.groups import GJoin, Groups, GState
@@ -21,15 +21,21 @@ from ordercast.limits import MESSAGE_BYTES_MAX, RING_SEQ_MAX
 from ordercast.membership import CommitToken, Join
 from ordercast.membership.cause import tell
 from ordercast.membership.packets import Entry, PackedRows
+from ordercast.membership.primary import Mark, Record, RecordedEntry
 from ordercast.protocols import totem
-from ordercast.protocols.hybrid import Null, Sent
+from ordercast.protocols.causal import Sent as Plain
+from ordercast.protocols.hybrid import Null, Sent, TokenSite
 from ordercast.protocols.totem.packets import Data as RingData
 from ordercast.protocols.totem.packets import HoldCancel, Recovered, RingEntry
-from ordercast.transis.packets import Data, Nack, Retrans, Status
+from ordercast.seam import Seam
+from ordercast.stack import Stack, chain
+from ordercast.transis.link import Link
+from ordercast.transis.packets import Data, FlushData, FlushNack, FlushState, FlushToken, Nack, Retrans, Status
+from ordercast.transis.plan import LayerEntry
 from ordercast.types import Batch, Cause, Frame, Peer, Service, View, ViewId, ViewKind
 from ordercast.wire.codec import Codec
 
-VIEW = ViewId(1, 1)  # token_site's
+VIEW = ViewId(8, 1)  # token_site's
 LINES_MAX = 20_000  # lines of Python that one packet may cost
 HUGE = [2**62, 2_000_000, 2**31]
 
@@ -38,16 +44,26 @@ def frame(sender: int, counter: int, data: bytes = b"", **fields: Any) -> Frame:
     return Frame(sender, 1, counter, 1, int(Service.AGREED), struct.pack("<I", len(data)), data, **fields)
 
 
+def bare(setup: Setup) -> Stack:
+    """token_site without process groups, whose states would be the first messages of a view."""
+    return chain(Framing(), Seam(), TokenSite(setup), Link(setup))
+
+
 class Forger:
     """A group of honest members, and somebody who knows their packets."""
 
     def __init__(self, protocol: str, members: int, start: bool = True, **options: Any) -> None:
         self.codec = Codec(registry.get(protocol).packets)
-        self.script = Script()
+        self.script = Script(bare if protocol == "token_site" else None)
         words = " ".join(f"{name}={value}" for name, value in options.items())
         self.script.run(f"members {members} protocol={protocol} {words}")
         self.script.run("show note")
         if protocol == "totem" and start:
+            self.script.run("run 400ms")
+        elif protocol == "token_site":
+            self.script.run("run 30ms")
+            assert self.ring(1).talk.id == VIEW
+        elif protocol in ("fifo", "causal"):
             self.script.run("run 400ms")
         self.script.out.clear()
 
@@ -354,7 +370,7 @@ def test_what_nobody_reads_as_stable_is_bounded() -> None:
     dropped = 0
     for seq in range(1, 3_000):
         dropped += len(reasons(forger.say(multicast(seq, 1, sent(seq, 2, data=payload)), 2, 1)))
-    buffer = forger.ring(1).stability.buffer
+    buffer = forger.ring(1).talk.traffic.stability.buffer
     assert sum(len(data.body.frame.data) for data in buffer.values()) < 16 * 2**20
     assert dropped and len(buffer) < 400
 
@@ -365,10 +381,132 @@ def test_frames_that_nobody_orders_are_bounded() -> None:
     for seq in range(1, 10_000):
         forger.say(multicast(seq, 1, sent(seq, 2, data=bytes(10))), 2, 1)
         if seq % 50 == 0:
-            have = tuple(forger.ring(1).reception.have)
+            have = tuple(forger.ring(1).talk.traffic.reception.have)
             for other in (2, 3):
                 forger.say(Status(VIEW, have, 64), other, 1)
     assert forger.stack(1).queues()["hybrid.undelivered"] <= 4_096
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**62 + 1, 2**62, 2**40])
+def test_no_promise_makes_later_tickets_larger_than_their_type(number: int) -> None:
+    """The clock of tickets is kept over views; the next sequencer has seen the forged one."""
+    forger = Forger("token_site", 3)
+    for to in (1, 2):
+        forger.say(multicast(1, 2, Null((), number)), 3, to)
+    forger.script.run("crash 3")
+    forger.script.run("run 400ms")
+    assert forger.stack(2).status()["hybrid"]["sequencer"] == 2
+    forger.script.run("submit 1 x")
+    tickets = []
+    while waiting := next((pair for pair in sorted(forger.script.channels) if forger.script.channels[pair]), None):
+        packet = forger.script.channels[waiting][0]
+        assert forger.codec.decode(forger.codec.encode(packet)) == packet
+        tickets += packet.body.tickets if type(packet) is Data else ()
+        forger.script._hand_over(*waiting, 1)
+    assert tickets and forger.script.members[1].log == forger.script.members[2].log == ["1.1"]
+
+
+def test_a_nack_of_a_rank_that_the_view_has_not_is_dropped() -> None:
+    forger = Forger("token_site", 3)
+    assert reasons(forger.say(Nack(VIEW, ((0, 1, 1), (3, 1, 1))), 2, 1)) == ["range"]
+
+
+# ------------------------------------------------------------------------------------- views of the layer, fifo, causal
+
+
+@pytest.mark.parametrize("protocol", ["fifo", "causal"])
+def test_a_frame_of_another_member_is_dropped(protocol: str) -> None:
+    forger = Forger(protocol, 3)
+    said = forger.say(Data(forger.ring(1).talk.id, 1, (0, 1, 0), 64, Plain(frame(3, 1))), 2, 1)
+    assert reasons(said) == ["origin"] and not any(isinstance(a, Up) for a in said)
+
+
+@pytest.mark.parametrize("number", HUGE)
+def test_a_vector_that_only_acknowledges_makes_no_list_longer(number: int) -> None:
+    """In fifo order a message enters whatever it follows."""
+    forger = Forger("fifo", 3)
+    data = Data(forger.ring(1).talk.id, 1, (0, 1, number), 64, Plain(frame(2, 1)))
+    said: list[Action] = []
+    assert lines(lambda: said.extend(forger.say(data, 2, 1))) <= LINES_MAX
+    assert reasons(said) == ["too far ahead"] and forger.stack(1).queues()["link.gaps"] == 0
+
+
+@pytest.mark.parametrize(
+    ("lie", "why"),
+    [
+        ({"have": (0, 0, 2**62)}, "more than can exist"),
+        ({"have": (2**62, 0, 0)}, "more than can exist"),
+        ({"have": (0, 0)}, "another view"),
+        ({"plan": (ViewId(8, 1), b"\x04")}, "strangers"),
+        (b"\xc1", "entry"),
+    ],
+    ids=["of another's line", "of my line", "short", "a plan of strangers", "no entry"],
+)
+def test_an_entry_of_the_layer_that_cannot_be_true_ends_the_attempt_alone(lie: Any, why: str) -> None:
+    forger = Forger("causal", 3)
+    token = committing(forger, 1)
+    entry = msgspec.msgpack.decode(token.entries[1].state, type=LayerEntry)
+    state = lie if isinstance(lie, bytes) else msgspec.msgpack.encode(msgspec.structs.replace(entry, **lie))
+    entries = (token.entries[0], Entry(token.entries[1].incarnation, state))
+    said: list[Action] = []
+    forged = msgspec.structs.replace(token, entries=entries)
+    assert lines(lambda: said.extend(forger.say(forged, 2, 1))) <= LINES_MAX
+    assert "entry" in reasons(said) and why in str(said)
+    forger.script.run("run 2000ms")
+    assert forger.ring(1).talk.members == (1, 2)
+
+
+@pytest.mark.parametrize("protocol", ["totem", "causal"])
+@pytest.mark.parametrize(
+    "lie",
+    [Record(Mark(8, 0, b"\x08")), Record(Mark(8, 3, b"\x01")), Record(left=((8, 9),)), b"\xc1"],
+    ids=["of a stranger", "made by a stranger", "left by a stranger", "no entry"],
+)
+def test_a_record_of_strangers_ends_the_attempt_alone(protocol: str, lie: Any) -> None:
+    forger = Forger(protocol, 3, partition="primary-majority")
+    token = committing(forger, 1)
+    entry = msgspec.msgpack.decode(token.entries[1].state, type=RecordedEntry)
+    state = lie if isinstance(lie, bytes) else msgspec.msgpack.encode(RecordedEntry(lie, entry.state))
+    entries = (token.entries[0], Entry(token.entries[1].incarnation, state))
+    said: list[Action] = []
+    forged = msgspec.structs.replace(token, entries=entries)
+    assert lines(lambda: said.extend(forger.say(forged, 2, 1))) <= LINES_MAX
+    assert reasons(said) == ["entry"] and "of member 2" in str(said)
+    forger.script.run("run 2000ms")
+    membership = forger.ring(1).membership
+    assert membership.members == (1, 2) and membership.primary.record.last.members == b"\x03", "it is primary"
+
+
+@pytest.mark.parametrize("number", HUGE)
+def test_no_number_of_a_flush_makes_a_loop_longer(number: int) -> None:
+    forger = Forger("causal", 3)
+    token = committing(forger, 1)
+    forger.say(token, 2, 1, drained=False)
+    ring, view = token.ring_id, forger.ring(1).talk.id
+    packets: list[Packet] = [
+        FlushNack(ring, view, ((0, 1, number), (1, 1, number)), (1, 2, 9), 2**16 - 1),
+        FlushNack(ring, view, ((0, 1, number), (9, 1, number)), (), 0),
+        FlushState(ring, view, 2, 63, 64, b"x"),
+        FlushState(ring, view, 9, 0, 1, b"x"),
+        FlushData(ring, 2, Data(view, number, (0, 0, number), 64, Plain(frame(3, 1)))),
+        FlushToken(ring, 1, number, (1, 2, 9)),
+        FlushToken(ring, 1, 7, (1, 2), install=True),
+    ]
+    counted: list[str] = []
+    for packet in packets:
+        said: list[Action] = []
+        assert lines(lambda p=packet, to=said: to.extend(forger.say(p, 2, 1))) <= LINES_MAX  # type: ignore[misc]
+        counted += reasons(said)
+    assert counted == ["range", "flush state", "flush data", "flush token", "install before the flush"]
+    assert sum(forger.stack(1).queues().values()) < 100
+    forger.script.run("run 2000ms")
+    assert forger.ring(1).talk.members == (1, 2)
+
+
+def test_ranges_of_a_flush_nack_do_not_overlap() -> None:
+    codec = Codec(registry.get("causal").packets)
+    with pytest.raises(WireError, match="range"):
+        codec.decode(codec.encode(FlushNack(VIEW, VIEW, ((0, 1, 9),) * 64, (), 0)))
 
 
 # ----------------------------------------------------------------------------------------------- framing and groups

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import random
 
-from ordercast.contract import Absent, Action, Setup, Up
-from ordercast.transis.link import Link
-from ordercast.transis.packets import Status
 from ordercast.transis.reception import Reception
-from ordercast.transis.repair import Repair, _ranges
-from ordercast.transis.silence import SILENT_BEATS
+from ordercast.transis.repair import Repair, ranges_of
 from ordercast.transis.stability import Stability
-from ordercast.types import Identity, Peer
 
 
 def causal_traffic(rng: random.Random, n: int, count: int) -> list[tuple[int, int, tuple[int, ...]]]:
@@ -136,30 +131,6 @@ def test_repair_pauses_double_and_another_nack_is_given_time() -> None:
 
 
 def test_ranges_join_neighbours_and_fit_a_nack() -> None:
-    assert _ranges([(0, 1), (0, 2), (0, 4), (1, 5)]) == [((0, 1, 2), (0, 4, 4), (1, 5, 5))]
-    portions = _ranges([(0, 2 * k) for k in range(1, 101)])
+    assert ranges_of([(0, 1), (0, 2), (0, 4), (1, 5)]) == [((0, 1, 2), (0, 4, 4), (1, 5, 5))]
+    portions = ranges_of([(0, 2 * k) for k in range(1, 101)])
     assert [len(p) for p in portions] == [64, 36]
-
-
-def test_who_is_silent_for_long_is_told_and_that_it_is_back() -> None:
-    timeout = 100_000_000
-    link = Link(Setup(Identity(1, 10, (1, 2, 3), "g"), timeout, None, 1_000, random.Random(1)))
-    link.start(0, Identity(1, 10, (1, 2, 3), "g"), {})
-    now = 0
-
-    def beat(*heard: int) -> list[tuple[int, ...]]:
-        nonlocal now
-        now += timeout // 5
-        for member in heard:
-            link.receive(now, 0, Peer(member, 10), Status(link.view.id, (0, 0, 0), 4), 0)
-        out: list[Action] = link.timer(now, "heartbeat", now)
-        return [a.event.members for a in out if type(a) is Up and type(a.event) is Absent]
-
-    said = [beat(2) for _ in range(SILENT_BEATS + 5)]
-    assert [told for told in said if told] == [[(3,)]] and said[SILENT_BEATS] == [(3,)]
-    assert link.status()["waits"] == "members [3], which are silent: this view cannot change"
-    now += 100 * timeout  # an own pause is nobody's silence
-    assert beat(2) == [] and beat(2, 3) == [()] and beat(2, 3) == []
-    assert link.status()["waits"] == ""
-    link.receive(now, 0, Peer(3, 11), Status(link.view.id, (0, 0, 0), 4), 0)  # another life is not this view's member
-    assert [told for _ in range(SILENT_BEATS + 1) for told in beat(2)] == [(3,)]

@@ -131,7 +131,7 @@ def test_a_promise_needs_only_the_columns_it_names(tmp_path: Path) -> None:
         for trace in traces:
             file.add(trace.header, trace.rows)
     file = parquet.ParquetFile(tmp_path / "t.parquet")
-    expected = {trace.header.run: states(check_trace(trace)) for trace in traces}
+    expected = {trace.header.run: states(check_trace(trace, list(CHECKS))) for trace in traces}
     for id in CHECKS:
         for headers, cuts, columns in file.groups(columns_for([id])):
             for header, [verdict] in zip(headers, check_many(columns, cuts, headers, [id]), strict=True):

@@ -23,6 +23,16 @@ W23 = "2 view 2,3 =2.2 t=2,3 <1.1 | 3 view 2,3 =2.2 t=2,3 <1.1"
 GO3 = " | ".join(f"{m} view 1,2,3 trans =2.1 <1.1 | {m} view 1,2,3 =2.1 t=1,2,3 <1.1" for m in (1, 2, 3))
 X23 = f"{V3} | 2 gview x 2,3 | 3 gview x 2,3 | 2 sub 1 g=x | 2 org 1 g=x"
 ORG1 = "1 sub 1 | 1 org 1"
+# 3 orders a and c one way and goes elsewhere, 1 and 2 the other way in the view's end; agreed without S18
+AC = f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1"
+ALONE3 = "3 view 3 trans =2.3 <1.1 | 3 view 3 =2.3 t=3 <1.1"
+OTHERWISE12 = " | ".join(
+    f"{m} view 1,2 trans =2.1 <1.1 | {m} del 1:1 | {m} del 2:1 | {m} view 1,2 =2.1 t=1,2 <1.1" for m in (1, 2)
+)
+XY = " | ".join(f"{m} gview {g} 1,2,3" for g in "xy" for m in (1, 2, 3))
+GROUPED = f"{V3} | {XY} | 1 sub 1 g=x | 1 org 1 g=x | 2 sub 1 g=y | 2 org 1 g=y | 3 del 2:1 g=y | 3 del 1:1 g=x"
+GROUPED12 = OTHERWISE12.replace("del 1:1", "del 1:1 g=x").replace("del 2:1", "del 2:1 g=y")
+WEAK = ("S17", "S19", "S21")
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
 STABLE = "0 stable 1,2 1000 @100"
@@ -30,6 +40,7 @@ STABLE = "0 stable 1,2 1000 @100"
 SAID = " | ".join(["1 sub 20", *(f"1 org {k}" for k in range(1, 21))])
 TWENTY = [f"del 1:{k}" for k in range(1, 21)]
 OFTEN = {"rate": 0.3}
+MINOR = "1 view 1,2 minor | 2 view 1,2 minor"  # under the policy, and not primary
 
 
 def spell(member: int, words: list[str]) -> str:
@@ -86,6 +97,9 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V3} | {T12} | {W12} | 0 crash 2"),
         # 2 is cut off before it can install the view that 1 installed
         case(f"{V3} | {T12} | {W12} | 2 view 2 trans =3.2 <1.1 | 2 view 2 =3.2 t=2 <1.1"),
+        # 1 passes through a view of 1 and 2 in one step, 2 dies before it
+        case(f"{V3} | 1 view 1,2 trans =1.5 <1.1 @50 | 1 view 1,2 =1.5 t=1,2 <1.1 @50 "
+             "| 1 view 1,2 trans =2.1 <1.5 @50 | 1 view 1,2,3 =2.1 t=1,2 <1.5 @50 | 0 crash 2"),
         # 2 comes from another view
         case("1 view 1 =1.1 | 2 view 2 =1.2 | 1 view 1 trans =2.1 <1.1 | 1 view 1,2 =2.1 t=1 <1.1 "
              "| 2 view 2 trans =2.1 <1.2 | 2 view 1,2 =2.1 t=2 <1.2"),
@@ -124,6 +138,11 @@ ACCEPTED: dict[str, list[Case]] = {
         # opposite orders in two views that exist at the same time
         case("1 view 1 =1 | 2 view 2 =2 | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 "
              "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+        # without S18: 3 goes elsewhere, dies, leaves, or begins anew
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | {ALONE3} | {OTHERWISE12}", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 0 crash 3 | {OTHERWISE12}", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 3 leave | 1 del 1:1 | 1 del 2:1", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 3/2 view 3 =2.3 | 1 del 1:1 | 1 del 2:1", promises=WEAK),
     ],
     "S18": [case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 1 del 1:2 | 2 del 1:1 | 2 del 2:1 | 2/2 view 1,2 =2 | 2/2 del 1:2")],
     "S19": [
@@ -132,6 +151,8 @@ ACCEPTED: dict[str, list[Case]] = {
         # 1 did not come along into the transitional view
         case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
              "| 3 view 2,3 trans =2 <1 | 3 del 2:1"),
+        case(f"{AC} | 3 del 2:1 | {ALONE3} | {OTHERWISE12}", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 0 crash 3 | {OTHERWISE12}", promises=WEAK),
     ],
     "S20": [
         case(f"{V3} | {SAFE1} | 1 del 1:1 safe | 2 del 1:1 safe | {LOSE3}"),
@@ -144,12 +165,14 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1 | 1 sub 1 g=x | 1 sub 1 g=y | 1 org 1 g=x "
              "| 1 org 2 g=y | 2 sub 1 g=x | 2 org 1 g=x | 1 del 1:1 g=x | 1 del 1:2 g=y | 1 del 2:1 g=x "
              "| 2 del 1:1 g=x | 2 del 2:1 g=x"),
+        case(f"{GROUPED} | {ALONE3} | {GROUPED12}", promises=WEAK),
     ],
     "S22": [
         case(f"{V} | 2 gview x 1,2 | 1 sub 1 g=x,y | 1 org 1 g=x,y | 2 del 1:1 g=x,y"),
         case(f"{V} | 2 gview x 1 | {ORG1} | 2 del 1:1"),
         case(f"{V} | 1 gview x 1 | {STABLE} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y | 1 end @900 | 2 end @900"),
         case(f"{V} | 1 gview x 1 | {STABLE} | 1 end @900 | 2 end held=1 @900"),
+        case(f"{MINOR} | 1 gview x 1 | {STABLE} | 1 end @900 | 2 end @900"),
     ],
     "S23": [
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=9 stamp=7"),
@@ -194,6 +217,9 @@ ACCEPTED: dict[str, list[Case]] = {
     ],
     "L7": [
         case(f"{V} | 1 refuse @10 | 1 refuse @20 | 1 sub 1 @300 | 1 refuse @900", timeout_ns=10_000),
+        # of a part that was not primary until it was
+        case(f"{MINOR} | {STABLE} | 1 refuse @110 | 1 refuse not_primary @120 "
+             "| 1 view 1,2 =2.1 @890 | 2 view 1,2 =2.1 @891 | 1 refuse @900", timeout_ns=10_000),
     ],
     "L8": [
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 1 view 1,2 =2.1 | 2/2 view 1,2 =2.1 "
@@ -284,6 +310,10 @@ REJECTED: dict[str, list[Case]] = {
         # 2 is said to come along but comes from another view
         case(f"{V3} | {T12} | {W12} | 2 view 2 trans =1.5 <1.1 | 2 view 2 =1.5 t=2 <1.1 "
              "| 2 view 2 trans =2.1 <1.5 | 2 view 1,2 =2.1 t=2 <1.5"),
+        # 1 passes through a view of 1 and 2 in one step, 2 comes to the next one from elsewhere
+        case(f"{V3} | 1 view 1,2 trans =1.5 <1.1 @50 | 1 view 1,2 =1.5 t=1,2 <1.1 @50 "
+             "| 1 view 1,2 trans =2.1 <1.5 @50 | 1 view 1,2,3 =2.1 t=1,2 <1.5 @50 "
+             "| 2 view 2 trans =2.1 <1.1 @51 | 2 view 1,2,3 =2.1 t=2 <1.1 @51"),
         # 2 never was there
         case(f"1 view 1,2 | {T12} | {W12} | 2 view 2 =1.2"),
     ],
@@ -316,6 +346,12 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 3 sub 1 | 3 org 1 "
              "| 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 3:1 | 3 del 3:1 | 3 del 1:1"),
         case(f"{ABC} | 1 del 1:1 | 1 del 1:2 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1"),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | {ALONE3} | {OTHERWISE12}"),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 0 crash 3 | {OTHERWISE12}"),
+        # without S18: those who go on to one view, and those who are there at the end
+        case(f"{AC} | 1 del 2:1 | 1 del 1:1 | {T12} | {W12} | 2 del 1:1 | 2 del 2:1 | 2 view 1,2 trans =2.1 <1.1 "
+             "| 2 view 1,2 =2.1 t=1,2 <1.1", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 3 del 1:1 | 1 del 1:1 | 1 del 2:1", promises=WEAK),
     ],
     "S18": [
         case("1 view 1 =1 | 2 view 2 =2 | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 "
@@ -328,6 +364,10 @@ REJECTED: dict[str, list[Case]] = {
              "| 3 view 1,2,3 trans =2 <1 | 3 del 2:1"),
         case(f"{V3} | 1 sub 1 | 1 org 1 | 2 sub 1 | 2 org 1 | 1 del 1:1 | 1 del 2:1 "
              "| 3 del 2:1 | 3 view 2,3 trans =2 <1"),
+        case(f"{AC} | 3 del 2:1 | {ALONE3} | {OTHERWISE12}"),
+        case(f"{AC} | 1 del 1:1 | 1 del 2:1 | {T12} | {W12} | 2 del 2:1 | 2 view 1,2 trans =2.1 <1.1 "
+             "| 2 view 1,2 =2.1 t=1,2 <1.1", promises=WEAK),
+        case(f"{AC} | 3 del 2:1 | 1 del 1:1 | 1 del 2:1", promises=WEAK),
     ],
     "S20": [
         # not received everywhere, or not yet
@@ -345,6 +385,8 @@ REJECTED: dict[str, list[Case]] = {
              "| 2 sub 1 g=y | 2 org 1 g=y | 1 del 1:1 g=x | 1 del 2:1 g=y | 2 del 2:1 g=y | 2 del 1:1 g=x"),
         case(f"{V} | 1 gview x 1,2 | 2 gview x 1,2 | 1 gview y 1,2 | 2 gview y 1,2 | 1 sub 1 g=x | 1 org 1 g=x "
              "| 2 sub 1 g=y | 2 org 1 g=y | 1 del 1:1 g=x | 1 del 2:1 g=y | 2 del 2:1 g=y"),
+        case(f"{GROUPED} | {ALONE3} | {GROUPED12}"),
+        case(f"{GROUPED} | 1 del 1:1 g=x | 1 del 2:1 g=y", promises=WEAK),
     ],
     "S22": [
         case(f"{V} | 2 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 2 del 1:1 g=x"),
@@ -390,7 +432,11 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 1 note rotation ns=1 @200 | 2 note rotation ns=1 @200 | 1 end @300 | 2 end @300",
              timeout_ns=10_000),
     ],
-    "L6": [case(f"{AB} | 1 end outbox=0 @200 | 2 end outbox=1 @200", timeout_ns=10_000)],
+    "L6": [
+        case(f"{AB} | 1 end outbox=0 @200 | 2 end outbox=1 @200", timeout_ns=10_000),
+        case("1 view 1,2 =2.1 | 2 view 1,2 =1.1 minor | 2 view 1,2 =2.1 | 1 end outbox=0 @200 | 2 end outbox=1 @200",
+             timeout_ns=10_000),
+    ],
     "L7": [case(f"{V} | 1 refuse @10 | 1 refuse @900", timeout_ns=10_000)],
     "L8": [
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 2/2 view 2 =2.2 "
@@ -483,8 +529,18 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
     "S22": [case(f"{ABC} | 1 del 1:1")],
     "S23": [case(V)],
     "Q1": [case(V)],
-    "L3": [case(f"{V} | 1 end | 2 end")],
+    # the core is not primary: it may wait for ever
+    "L2": [case(f"{MINOR} | {STABLE} | 1 view 1,2 =2.1 minor @500 | 1 end @900 | 2 end @900", timeout_ns=10_000)],
+    "L3": [
+        case(f"{V} | 1 end | 2 end"),
+        case(f"1 view 1 =0.1 | 1 sub 1 | {MINOR} | {STABLE} | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+    ],
     "L4": [case(f"{AB} | 1 del 1:1 | 1 end | 2 end", timeout_ns=10_000)],
-    "L7": [case(f"{V} | 1 refuse closed @10 | 1 refuse closed @9000", timeout_ns=10_000), case(V)],
+    "L6": [case(f"{MINOR} | 1 end outbox=1 @200 | 2 end outbox=1 @200", timeout_ns=10_000)],
+    "L7": [
+        case(f"{V} | 1 refuse closed @10 | 1 refuse closed @9000", timeout_ns=10_000),
+        case(V),
+        case(f"{MINOR} | {STABLE} | 1 refuse @110 | 1 refuse @900 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
+    ],
     "L8": [case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
 }

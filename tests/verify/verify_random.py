@@ -423,4 +423,6 @@ def mutated(trace: Trace, seed: int) -> Trace:
     if pick.random() < 0.1:
         options = pick.choice([{"durable": True}, {"flush": "carry"}, {"gateways": [1]}])
         header = msgspec.structs.replace(header, options=options)
+    if seed % 2:  # orders are compared within components alone
+        header = msgspec.structs.replace(header, promises=tuple(id for id in header.promises if id != "S18"))
     return Trace(header, rows)

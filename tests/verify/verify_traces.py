@@ -202,7 +202,7 @@ def _note(b: Builder, me: int, inc: int, at: int | None, words: list[str], field
 
 
 def _refuse(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
-    b.add(me, Kind.REFUSE, inc, at, detail={"why": words[0] if words else "overloaded"})
+    b.add(me, Kind.REFUSE, inc, at, detail={"why": words[0].replace("_", " ") if words else "overloaded"})
 
 
 def _end(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:

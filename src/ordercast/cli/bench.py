@@ -76,7 +76,8 @@ def command(
 
     Starts real processes; each reads the first eight bytes of every message it is delivered.  The figures: ordered
     messages per second at the slowest member after a warm-up, processor time of all members per message, and the
-    one-way latency at the slowest member.  Exit code 1 if the members disagree on the order.
+    one-way latency at the slowest member.  Exit code 1 if the members disagree on the order (of fifo and causal: on the
+    order of any one sender's messages).
     """
     from ordercast import config as configuration
     from ordercast import registry

@@ -23,6 +23,7 @@ def describe(name: str) -> dict[str, Any]:
         "exact": info.exact,
         "survives": sorted(info.survives),
         "promises": {service: list(ids) for service, ids in info.promises.items()},
+        "partitions": list(info.partitions),
         "options": list(info.options.__struct_fields__),
     }
 
@@ -36,6 +37,7 @@ def _lines(protocols: list[dict[str, Any]]) -> str:
         lines.append(f"    paper: {each['paper']}")
         for service, ids in each["promises"].items():
             lines.append(f"    {service} promises: {' '.join(ids)}")
+        lines.append(f"    partition policies: {', '.join(each['partitions'])}")
         if each["options"]:
             lines.append(f"    options: {', '.join(each['options'])}")
     return "\n".join(lines)

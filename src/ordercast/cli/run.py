@@ -30,6 +30,7 @@ from ordercast.cli.common import (
     size_option,
 )
 from ordercast.limits import MEMBERS_MAX
+from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import short
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ class At(click.ParamType):
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
 @mode_option
+@click.option(
+    "--partition",
+    type=Choice(*POLICIES),
+    default=ALL_CONTINUE,
+    show_default=True,
+    help="What the parts of a split group may do: all go on, or only the one with a majority.",
+)
 @option_option
 @click.option(
     "--trace",
@@ -105,6 +113,7 @@ def command(
     pause: tuple[tuple[int, float], ...],
     resume: tuple[tuple[int, float], ...],
     mode: str,
+    partition: str,
     options: tuple[str, ...],
     trace: str,
     out: Path | None,
@@ -136,6 +145,7 @@ def command(
             faults=tuple(faults),
             mode=mode,
             level=trace,
+            partition=partition,
             options=protocol_options(options, protocol),
         )
     )
@@ -156,6 +166,7 @@ def command(
         "delivered": result.delivered,
         "seconds": round(result.seconds, 3),
         "service": result.service,
+        "partition": partition,
         "directory": str(directory),
         "faults": result.faults,
         "views": result.views,
@@ -209,7 +220,8 @@ def _table(obj: dict[str, Any]) -> str:
     for view in obj["views"]:
         if view["kind"] == "regular" and view["id"] not in seen:
             seen.add(view["id"])
-            lines.append(f"  view {view['id']} of {view['members']} at {view['at_ms']} ms: {view['cause']}")
+            minor = ", not primary" if view.get("primary") is False else ""
+            lines.append(f"  view {view['id']} of {view['members']}{minor} at {view['at_ms']} ms: {view['cause']}")
     if obj["verify"] == "none":
         lines.append("  not verified (--verify none)")
     else:

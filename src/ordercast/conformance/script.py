@@ -49,7 +49,7 @@ from ordercast.contract import (
 )
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
-from ordercast.types import Frame, Identity, Peer, Service, Submission, View, ViewId, ViewKind
+from ordercast.types import ALL_CONTINUE, Frame, Identity, Peer, Service, Submission, View, ViewId, ViewKind
 
 DASHES = "----"
 Maker = Callable[[Setup], Stack]
@@ -92,8 +92,13 @@ class Script:
         named = dict(w.split("=", 1) for w in words[1:] if "=" in w)
         command(*plain, **named)
 
-    def do_members(self, n: str, protocol: str, T: str = "40ms", frame: str = "1400", **options: str) -> None:
+    def do_members(
+        self, n: str, protocol: str, T: str = "40ms", frame: str = "1400", partition: str = ALL_CONTINUE, **options: str
+    ) -> None:
         info = registry.get(protocol)
+        if wrong := info.without(partition):
+            raise UsageError(f"partition: {wrong}")
+        self.partition = partition
         self.factory = self.maker or info.factory
         self.options = msgspec.convert(options, info.options, strict=False)
         self.timeout_ns, self.frame_bytes = duration_ns(T), int(frame)
@@ -103,6 +108,7 @@ class Script:
     def _start(self, id: int, incarnation: int, n: int, stored: dict[str, tuple[int, bytes]]) -> None:
         identity = Identity(id, incarnation, tuple(range(1, n + 1)), "script", ring_seq=4 * incarnation)
         setup = Setup(identity, self.timeout_ns, self.options, self.frame_bytes, random.Random(id))
+        setup.partition = self.partition
         member = _Member(self.factory(setup), identity)
         member.stored = stored
         self.members[id] = member
@@ -295,7 +301,8 @@ def _text(payload: bytes) -> str:
 
 def view_text(view: View) -> str:
     kind = "view" if view.kind is ViewKind.REGULAR else "transitional view"
-    return f"{kind} {view.id} of {' '.join(map(str, view.members))}"
+    minor = ", not primary" if view.primary is False else ""
+    return f"{kind} {view.id} of {' '.join(map(str, view.members))}{minor}"
 
 
 def describe(value: Any) -> str:

@@ -5,6 +5,8 @@ A write goes to the file of the oldest version and nowhere else, so whatever bec
 refused by a full disk), the version before is whole; one that failed is written again to the same place.  A file that
 is not exactly what was written there counts as damaged: it is passed over, its name is kept to be told, and the newest
 good version counts; if none is left, the key was never written.
+An older version is no help where it says less than the one that is damaged: keys that end with ``!`` are newest or
+nothing.  If the file that a version after the newest good one would be in is damaged, it may have held it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from hashlib import blake2b
 from typing import Annotated, Protocol
 
 import msgspec
+from msgspec import structs
 
 from ordercast.limits import STORED_NUMBER_MAX
 from ordercast.types import U63
@@ -22,6 +25,7 @@ from ordercast.types import U63
 VERSIONS = 4
 SUFFIX = ".state"
 MAGIC = b"ocs\x01"  # the last byte: version of the format
+FRESH = "!"  # ends a key that is never read stale
 INCARNATION = "incarnation"  # the driver's own key; those of layers have a prefix
 _CHECKSUM_BYTES = 8
 _HEAD_BYTES = len(MAGIC) + _CHECKSUM_BYTES
@@ -90,7 +94,12 @@ class Store:
         # a whole round ahead of what may be hidden in damaged files: should one be readable again, it is not the newest
         ahead = VERSIONS if self.damaged else 0
         self._versions = {key: record.version + ahead for key, record in newest.items()}
-        self.stored = {key: (record.number, record.data) for key, record in newest.items()}
+        damaged = set(self.damaged)
+        self.stored = {
+            key: (record.number, record.data)
+            for key, record in newest.items()
+            if not (key.endswith(FRESH) and structs.replace(record, version=record.version + 1).name in damaged)
+        }
         self._last_life = self.stored.pop(INCARNATION, (0, b""))[0]
 
     def new_incarnation(self, least: int) -> int:

@@ -68,6 +68,7 @@ def make_config(plan: RunPlan, base: Path) -> GroupConfig:
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
         trace=TraceConfig(plan.level),
+        partition=plan.partition,
         insecure=True,
         tagger=("127.0.0.1", free_ports(1)[0]) if needs_tagger(info, plan.options) else None,
         base=base,
@@ -82,14 +83,14 @@ class Seat:
         self.child: Child | None = None
         self.incarnation = 0
         self.lives = self.born_ns = 0
-        self.ready = self.crashed = False
+        self.ready = self.crashed = self.halted = False  # halted: its view is not primary
         self.view: list[int] | None = None
         self.sent_before = 0  # by earlier lives
         self.sent = self.own = self.delivered = 0
 
     def born(self, child: Child) -> None:
         self.sent_before += self.sent
-        self.child, self.ready, self.view = child, False, None
+        self.child, self.ready, self.halted, self.view = child, False, False, None
         self.born_ns = _clock()
         self.sent = self.own = self.delivered = 0
         self.lives += 1
@@ -153,13 +154,12 @@ class Launcher:
         finally:
             self.log.close()
         steady = [seat.delivered for seat in self.seats.values() if seat.lives == 1 and seat.ready and not seat.crashed]
+        told = sum(seat.sent_before + seat.sent for seat in self.seats.values())
         return Result(
             run=self.config.group,
             directory=self.directory,
             service=self.plan.service,
-            sent=max(
-                [sum(seat.sent_before + seat.sent for seat in self.seats.values()), *steady]
-            ),  # the dead tell late
+            sent=max([told, *steady]),  # the dead tell late
             delivered=min(steady, default=0),
             seconds=(self.last_ns - self.begun_ns) / 1e9,
             views=self.views,
@@ -196,7 +196,7 @@ class Launcher:
                 child.tell(go=True)
         elif kind == "view":
             if words["kind"] == "regular":
-                seat.view = words["members"]
+                seat.view, seat.halted = words["members"], words.get("primary") is False
             self.views.append({"at_ms": (now - self.begun_ns) // 1_000_000 if self.begun_ns else 0,
                                "member": seat.member, **words})  # fmt: skip
         elif kind == "progress":
@@ -294,11 +294,12 @@ class Launcher:
         self.happened.append(f"member {seat.member} was {'stopped' if stops else 'let go on'} at {fault.at:g} s")
 
     def _settled(self) -> bool:
-        """All who live have sent their share, and L3's time has passed since the last delivery anywhere."""
+        """All who live and may have sent their share, and L3's time has passed since the last delivery anywhere."""
         living = [seat for seat in self.seats.values() if seat.alive]
         if not living:
             raise RunError("run: no member is left")
-        if not self._together() or not all(seat.done or (not self.info.exact and seat.sent_all) for seat in living):
+        over = [seat.done or seat.halted or (not self.info.exact and seat.sent_all) for seat in living]
+        if not all(over) or not self._together():
             return False
         quiet_ns = self._quiet_ns()
         if not all(seat.done for seat in living):

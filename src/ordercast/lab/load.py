@@ -63,7 +63,8 @@ class Load:
         self.pad = bytes(max(0, spec.size - _HEAD.size))
         self.delivered = self.sent = self.outstanding = 0
         self.frames = self.views = 0  # views: since the load began
-        self.order = hashlib.blake2b(digest_size=16)
+        self.per_sender = self.service in (Service.FIFO, Service.CAUSAL)  # no order but each sender's
+        self.orders: dict[int, Any] = {}  # of all (0), or of each sender
         self.checkpoints: list[str] = []
         self.latencies: dict[int, list[int]] = {}  # by sender
         self.meter = EchoMeter(group.me)
@@ -144,7 +145,7 @@ class Load:
         read = Batch.views if self.spec.size >= VIEWS_BYTES else Batch.payloads
         long_enough, every = self.spec.size >= _STAMP.size, self.spec.rate > 0
         stamp_of = _STAMP.unpack_from
-        update, pack = self.order.update, _ORDER.pack
+        pack, per_sender = _ORDER.pack, self.per_sender
         async for batch in self.group.batches():
             if type(batch) is not Batch:
                 self.views += self.opens < NEVER and type(batch) is View
@@ -153,10 +154,11 @@ class Load:
             count = batch.count
             payloads = read(batch)
             stamps = [stamp_of(payload)[0] for payload in payloads] if long_enough else []
-            update(pack(batch.sender, batch.incarnation, batch.counter, count))
+            order = self._order(batch.sender if per_sender else 0)
+            order.update(pack(batch.sender, batch.incarnation, batch.counter, count))
             self.frames += 1
-            if self.frames % CHECKPOINT_FRAMES == 0:
-                self.checkpoints.append(self.order.copy().hexdigest())
+            if self.frames % CHECKPOINT_FRAMES == 0 and not per_sender:
+                self.checkpoints.append(order.copy().hexdigest())
             self.delivered += count
             if stamps and self.opens <= now < self.closes:
                 found = self.latencies.get(batch.sender)
@@ -171,6 +173,13 @@ class Load:
                     self._fill()
             if self.delivered == self.total:
                 self.done.set()
+
+    def _order(self, line: int) -> Any:
+        """The hash of what came so far, in its order."""
+        found = self.orders.get(line)
+        if found is None:
+            found = self.orders[line] = hashlib.blake2b(digest_size=16)
+        return found
 
     def _echo(self, sender: int, stamp: int, first: bytes | memoryview, now: int) -> None:
         """For the method that needs no common clock and goes by single messages."""
@@ -197,7 +206,7 @@ class Load:
             "p99_us": latencies[int(len(latencies) * 0.99)] / 1e3 if latencies else None,
             "skew_free": self.meter.result(self.latencies if self.spec.rate else {}),
             "checkpoints": self.checkpoints,
-            "order": self.order.hexdigest(),
+            "order": " ".join(order.hexdigest() for _, order in sorted(self.orders.items())),
             "status": self.group.status(),
         }
 

@@ -9,7 +9,7 @@ import msgspec
 from ordercast import registry
 from ordercast.errors import UsageError
 from ordercast.registry import ProtocolInfo
-from ordercast.types import MemberId
+from ordercast.types import ALL_CONTINUE, MemberId
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -35,6 +35,7 @@ class RunPlan(msgspec.Struct, kw_only=True):
     level: str = "deliver"
     options: dict[str, Any] = {}
     timeout_ms: int = 0
+    partition: str = ALL_CONTINUE
 
 
 def check(plan: RunPlan) -> RunPlan:
@@ -47,6 +48,8 @@ def check(plan: RunPlan) -> RunPlan:
     words = [s.word for s in info.provides]
     if service not in words:
         raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
+    if wrong := info.without(plan.partition):
+        raise UsageError(f"--partition {wrong}")
     _check_faults(plan, info)
     return msgspec.structs.replace(plan, senders=senders, service=service)
 

@@ -75,7 +75,8 @@ def trace_header(config: GroupConfig, run: str, service: Service, workload: dict
         protocol=config.protocol,
         service=service.word,
         members=config.ids,
-        promises=info.promises.get(service.word, ()),
+        promises=info.promised(service.word, config.partition),
+        partition=config.partition,
         level=config.trace.level,
         live=True,
         timeout_ns=config.timeout_ns,
@@ -118,6 +119,7 @@ def make_node(
         incarnation = storage.new_incarnation()
         identity = Identity(me, incarnation, config.ids, config.group, ring_seq_now())
         setup = Setup(identity, config.timeout_ns, config.options, size, random.Random(secrets.randbits(64)))
+        setup.partition = config.partition
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         maker = info.tagger if me == TAGGER else info.factory

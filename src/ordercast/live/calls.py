@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast.errors import Closed, NotInView, Overloaded, TooLarge
+from ordercast.errors import Closed, NotInView, NotPrimary, Overloaded, TooLarge
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.types import MessageId, Service, Submission
@@ -74,6 +74,8 @@ def refusal(why: str, submission: Submission) -> Exception:
         return TooLarge(f"a message of {max(map(len, submission.payloads))} bytes is above the limit")
     if why in ("no view", "not in view"):
         return NotInView("nothing can be sent before the first view")
+    if why == "not primary":
+        return NotPrimary("this member's view is not primary, and nothing is sent in it: wait for one that is")
     if why == "no groups":
         return ValueError("this protocol has no process groups")
     if why == "groups":

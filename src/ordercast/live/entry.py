@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Absent, Delivered, Event, GroupView, ViewChange
+from ordercast.contract import Delivered, Event, GroupView, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import JoinTimeout
 from ordercast.live.node import Node
@@ -80,14 +80,6 @@ class Entry:
         unheard = f"has not heard of {', '.join(map(str, missing))}" if missing else ""
         known = "; ".join(filter(None, [here, unheard, *node.status()["waits"]]))
         return f"member {self.me} of {self.config.group} waits for a view of {self.at_least} members or more: {known}"
-
-    def log_absent(self, event: Absent) -> None:
-        whom = (
-            f"nothing is heard of {list(event.members)}, and its view cannot change"
-            if event.members
-            else "all are back"
-        )
-        log.warning("member %d of %s: %s", self.me, self.config.group, whom)
 
     def logged(self, found: Callable[[Other], None]) -> Callable[[Other], None]:
         """To be told of a member with other terms, which is never in a view with this one: into the log as well."""

@@ -21,19 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from ordercast.config import GroupConfig
-from ordercast.contract import (
-    Absent,
-    Accepted,
-    Delivered,
-    Event,
-    GroupView,
-    Left,
-    Missing,
-    PassedBy,
-    Refuse,
-    Room,
-    ViewChange,
-)
+from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Missing, PassedBy, Refuse, Room, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
@@ -46,7 +34,7 @@ from ordercast.live.room import UNREAD_BYTES_MAX, UNREAD_FRAMES_MAX
 from ordercast.live.wait import Turn
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView | Absent | Missing
+GroupEvent = Message | View | GroupView | Missing
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -317,9 +305,6 @@ class Group:
                 self._awaited.group_view(event)  # type: ignore[arg-type]
             elif kind is Missing:
                 queue.append(event)  # type: ignore[arg-type]
-            elif kind is Absent:
-                queue.append(event)  # type: ignore[arg-type]
-                self._entry.log_absent(event)  # type: ignore[arg-type]
             elif kind is PassedBy:
                 first: int = event.counter  # type: ignore[attr-defined]
                 self._awaited.passed_by(first, first + event.count - 1)  # type: ignore[attr-defined]

@@ -20,9 +20,9 @@ import msgspec
 
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import Absent, GroupView, Missing
+from ordercast.contract import GroupView, Missing
 from ordercast.drivers.terms import Other
-from ordercast.errors import Closed, Overloaded
+from ordercast.errors import Closed, NotPrimary, Overloaded
 from ordercast.live import build, report, stdin, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
@@ -197,6 +197,8 @@ class Share:
             self.group.send_batch_nowait(payloads, self.service)
         except Overloaded:
             self.pace.set(_clock() + 10_000_000)
+        except NotPrimary:
+            pass  # until a view that is
         except Closed:
             self.going = False
         else:
@@ -212,6 +214,7 @@ class Share:
                     self.pump()
             else:
                 say(**describe(event, utc(time.time_ns())))
+                self.pump()
 
     async def tell(self) -> None:
         """Progress, when there is any."""
@@ -248,12 +251,10 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView | Absent | Missing, at: str) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView | Missing, at: str) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
         return {"event": "view", "time": at, **report.view(event)}
-    if isinstance(event, Absent):
-        return {"event": "absent", "time": at, "members": list(event.members)}
     if isinstance(event, Missing):
         return {"event": "missing", "time": at, "sender": event.sender, "tag": event.tag}
     assert isinstance(event, GroupView)

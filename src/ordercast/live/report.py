@@ -164,4 +164,5 @@ def _waits(node: Node, layers: dict[str, Any]) -> list[str]:
 
 def view(of: View) -> dict[str, Any]:
     """A view as JSON has it."""
-    return {"id": str(of.id), "kind": of.kind.name.lower(), "members": list(of.members), "cause": str(of.cause)}
+    out = {"id": str(of.id), "kind": of.kind.name.lower(), "members": list(of.members), "cause": str(of.cause)}
+    return out if of.primary is None else out | {"primary": of.primary}

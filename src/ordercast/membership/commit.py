@@ -15,6 +15,7 @@ from ordercast.membership.ballot import Ballot
 from ordercast.membership.events import Committed, Returned
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Entry, Got
+from ordercast.membership.primary import BadRecord, Primary
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
 from ordercast.membership.standing import Standing
@@ -58,10 +59,10 @@ class Commit:
 
     def __init__(
         self, step: Step, standing: Standing, sight: Sight, voice: Voice, number: RingNumber, ballot: Ballot,
-        handover: Handover, stay: Stay, entry: Callable[[], bytes],
+        handover: Handover, stay: Stay, primary: Primary | None, entry: Callable[[], bytes],
     ) -> None:  # fmt: skip
         self._step, self._standing, self._sight, self._voice, self._number = step, standing, sight, voice, number
-        self._ballot, self._handover, self._stay, self.entry = ballot, handover, stay, entry
+        self._ballot, self._handover, self._stay, self._primary, self.entry = ballot, handover, stay, primary, entry
 
     def came(self, now: Nanoseconds, token: CommitToken) -> None:
         """A commit token was seen; it may be for another member."""
@@ -129,7 +130,8 @@ class Commit:
         step.say(Note("commit", {"ring": str(token.ring_id), "members": list(token.members)}))
         self._voice.recompute(now)
         step.tick_at(now + step.times.hello)
-        forming, mine = self._standing.present, Entry(self._sight.incarnation, self.entry())
+        state = self.entry() if self._primary is None else self._primary.entry(self.entry())
+        forming, mine = self._standing.present, Entry(self._sight.incarnation, state)
         forming.entry = mine
         token = write(token, mine)
         if len(token.members) == 1:
@@ -151,11 +153,20 @@ class Commit:
             if q != self._sight.me:
                 self._sight.agreed(now, q, incarnation)
         self._sight.plausible.agreed(now, token.ring_id.seq, incarnations)
-        alone = len(token.members) == 1
+        alone, primary = len(token.members) == 1, None
+        entries = tuple(entry.state for entry in token.entries)
+        if self._primary is not None:
+            try:
+                entries, primary, stores = self._primary.committed(token.ring_id, token.members, entries)
+            except BadRecord as why:
+                self._step.say(dropped(why.reason, what=str(why)))
+                cause = Cause("bad entry", why.member, "", str(why))
+                self._standing.happens(now, Happening.BLAMED, cause, None, [why.member])
+                return
+            self._step.out += stores
         if not alone:
             self._forward(now, forward(token))
-        entries = tuple(entry.state for entry in token.entries)
-        self._step.say(Committed(token.ring_id, token.members, entries, incarnations, self._standing.cause))
+        self._step.say(Committed(token.ring_id, token.members, entries, incarnations, self._standing.cause, primary))
         if alone:
             self._step.say(Returned(token.ring_id))
 

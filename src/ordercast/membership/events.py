@@ -24,6 +24,7 @@ class Committed(Decision, frozen=True, gc=False):
     entries: tuple[bytes, ...]  # as the members' owners wrote them, in the order of `members`
     incarnations: tuple[Incarnation, ...]
     cause: Cause  # why this member left its last view
+    primary: bool | None = None  # whether the view will be, where the policy asks for it
 
 
 class Returned(Decision, frozen=True, gc=False):

@@ -24,6 +24,7 @@ from ordercast.membership.choose import Chooser
 from ordercast.membership.events import Gathering
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import Join
+from ordercast.membership.primary import Primary
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
 from ordercast.membership.standing import Standing
@@ -37,10 +38,11 @@ from ordercast.types import Cause, MemberId, Nanoseconds
 class Gather:
     def __init__(
         self, step: Step, standing: Standing, sight: Sight, voice: Voice, number: RingNumber, ballot: Ballot,
-        chooser: Chooser, patience: Patience, handover: Handover,
+        chooser: Chooser, patience: Patience, handover: Handover, primary: Primary | None,
     ) -> None:  # fmt: skip
         self._step, self._standing, self._sight, self._voice, self._number = step, standing, sight, voice, number
         self._ballot, self._chooser, self._patience, self._handover = ballot, chooser, patience, handover
+        self._primary = primary
 
     def leave(self, now: Nanoseconds, cause: Cause, note: Note | None = None, blamed: Sequence[MemberId] = ()) -> None:
         """Out of a working view: this is what the next one will name as its cause."""
@@ -69,7 +71,9 @@ class Gather:
 
     def enter(self, now: Nanoseconds) -> None:
         """Nothing of an earlier proposal or attempt counts any more."""
-        step, times = self._step, self._step.times
+        step, times, forming = self._step, self._step.times, self._standing.forming
+        if self._primary is not None and forming is not None:
+            step.out += self._primary.leave(forming.id)
         self._standing.gather()
         self._ballot.void()
         self._handover.give_up()

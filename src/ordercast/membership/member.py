@@ -22,6 +22,7 @@ from ordercast.membership.evidence import PROBATION_MAX_NS
 from ordercast.membership.gather import Gather
 from ordercast.membership.handover import Handover
 from ordercast.membership.packets import CommitToken, Got, Hello, Join
+from ordercast.membership.primary import PRIMARY, record_of
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
 from ordercast.membership.standing import Standing
@@ -30,7 +31,7 @@ from ordercast.membership.step import Step
 from ordercast.membership.timers import COMMIT, CONSENSUS, LOSS, PART, POLL, REPEAT, TICK, Times
 from ordercast.membership.voice import Voice
 from ordercast.membership.waits import Patience
-from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
+from ordercast.types import ALL_CONTINUE, Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
 
 PROBES = (
     "blame", "commit_late", "contradiction", "crash_hint", "departed", "forgotten", "gather_again",
@@ -47,6 +48,7 @@ class Membership:
     entry: called when the commit entry is written; from then on the owner is frozen until the next install.  At most
     `limits.entry_bytes_max` of the new ring's members.
     packet_bytes: rows beyond it are spread over several packets.
+    partition: the policy; under `primary-majority` a record goes with every entry, and `Committed` says what follows.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Membership:
         net: NetId = 0,
         packet_bytes: int = 1400,
         probation_max_ns: Nanoseconds = PROBATION_MAX_NS,
+        partition: str = ALL_CONTINUE,
     ) -> None:
         self.me, self.first_ring_seq, self.rng, self.direct = identity.me, identity.ring_seq, rng, direct
         self.times = Times.of(timeout_ns)
@@ -73,8 +76,9 @@ class Membership:
         self.handover = handover = Handover(step.deadlines, net, self.times.repeat)
         self.voice = voice = Voice(step, standing, sight, number, ballot, net, packet_bytes)
         self.stay = stay = Stay(step, standing, sight, voice, chooser, patience, direct)
-        self.gather = Gather(step, standing, sight, voice, number, ballot, chooser, patience, handover)
-        self.commit = Commit(step, standing, sight, voice, number, ballot, handover, stay, entry)
+        self.primary = primary = record_of(partition, identity)
+        self.gather = Gather(step, standing, sight, voice, number, ballot, chooser, patience, handover, primary)
+        self.commit = Commit(step, standing, sight, voice, number, ballot, handover, stay, primary, entry)
         self._links, self._grace = sight.evidence.links, self.times.grace
 
     # ------------------------------------------------------------------------------------------- what an owner may read
@@ -130,6 +134,8 @@ class Membership:
         """Begin in Gather; a view of one follows when nobody answers."""
         self.standing.left = now
         self.number.start(self.first_ring_seq, stored)
+        if self.primary is not None:
+            self.primary.start(stored)
         self.sight.start(now, self.number.used)
         self.patience.start(now)
         self.step.out += self.number.need(self.number.next())  # a disk that fails is found before anybody counts on us
@@ -148,8 +154,8 @@ class Membership:
             return None  # what there is to note is said in the next step
         self.step.begin(now, self.step.alarm, self.sight.evidence)
         silent = self.sight.hear(now, peer)
-        if self.direct and peer.id in self.members and not self.paused:
-            self.sight.measure(now, silent)
+        if self.direct and self.standing.works and peer.id in self.members and not self.paused:
+            self.sight.measure(now, silent)  # a silence that ended without a view change
         if not self.sight.hears(peer.id) and self.voice.recompute(now):
             self.standing.happens(now, Happening.NEWS)
         self.stay.met(now, peer)
@@ -263,6 +269,8 @@ class Membership:
         self.sight.tick(now)
         if self.number.error:
             self.step.out += self.number.again()
+        if self.number.unrecorded and self.primary is not None:
+            self.step.out += self.primary.write()
         gathers = self.standing.gathers
         wait = self.times.join if gathers else self.times.hello
         self.step.tick_at(now + wait - self.rng.randrange(wait // 8))  # so that members do not speak in step
@@ -278,13 +286,21 @@ class Membership:
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
         self.step.paused = False
         ill = self.number.ill
-        self.number.answered(number)
+        if key == PRIMARY and self.primary is not None:
+            self.step.out += self.primary.answered(number)
+            self.number.unrecorded = False
+        else:
+            self.number.answered(number)
         self.standing.happens(now, Happening.STORED, ill)
         return self._end(now)
 
     def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
         self.step.paused = False
-        self.number.failed(number, why)
+        if key == PRIMARY and self.primary is not None:
+            self.primary.failed(why)
+            self.number.unrecorded = True
+        else:
+            self.number.failed(number, why)
         self.step.say(Note("storage_failed", {"number": number, "why": why}))
         self.standing.happens(now, Happening.STORE_FAILED)
         return self._end(now)
@@ -330,6 +346,16 @@ class Membership:
         self.handover.went_on()
         return []
 
+    @property
+    def recorded(self) -> bool:
+        """Whether the owner may say that it has finished: what must be remembered of that is on storage."""
+        return self.primary is None or self.primary.ready
+
+    def finished(self) -> None:
+        """The owner says, in this step, that it has finished its part of recovery: somebody may install from now on."""
+        if self.primary is not None:
+            self.primary.finish()
+
     def foreign(self, now: Nanoseconds, peer: Peer, ring_id: ViewId) -> list[Action]:
         """A packet of another ring came straight from `peer`: if newer, and a member of mine, it has left my view."""
         self.step.paused = False
@@ -346,9 +372,21 @@ class Membership:
         self.standing.happens(now, Happening.BLAMED, cause, None, blamed)
         return self._end(now)
 
+    def blame(self, now: Nanoseconds, members: Sequence[MemberId], why: str) -> list[Action]:
+        """The owner left an attempt in which these owed it something: their links are struck, whatever ended it."""
+        self.step.paused = False
+        for q in members:
+            if q in self._links:
+                self.sight.strike(now, q, why)
+        self.voice.recompute(now)
+        self.standing.happens(now, Happening.NEWS)
+        return self._end(now)
+
     def installed(self, now: Nanoseconds) -> list[Action]:
         """Recovery is over: the ring that was formed is the view now, and it works."""
         self.step.paused = False
+        if self.primary is not None:
+            self.step.out += self.primary.installed()
         acted = self.standing.happens(now, Happening.INSTALLED)
         assert acted, "installed outside of recovery"
         return self._end(now)

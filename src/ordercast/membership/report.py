@@ -41,7 +41,7 @@ def status(m: Membership) -> dict[str, Any]:
             q: f"{what}, more than a day above what is known here ({count} dropped): a wrong clock, there or here"
             for q, (count, what) in sorted(m.sight.implausible.items())
         },
-        "storage_error": m.number.error or None,
+        "storage_error": error(m) or None,
         "waits": words(m),
     }
 
@@ -49,7 +49,7 @@ def status(m: Membership) -> dict[str, Any]:
 def words(m: Membership) -> str:
     """What this member waits for."""
     if m.number.ill:
-        return f"for its storage, which says: {m.number.error}"
+        return f"for its storage, which says: {error(m)}"
     match m.state:
         case State.PARTED:
             return "for nothing: it left"
@@ -62,9 +62,16 @@ def words(m: Membership) -> str:
             return f"for the commit token of member {m.ballot.proposal[0]}"
         case State.COMMIT:
             return f"for the commit token of ring {m.standing.present.id}"
+        case State.RECOVERY if not m.recorded:
+            return f"for the record of ring {m.standing.present.id} to be stored"
         case State.RECOVERY:
             return f"for recovery in ring {m.standing.present.id}"
     return m.patience.words or NOTHING
+
+
+def error(m: Membership) -> str:
+    """What its storage says, if writes fail."""
+    return m.number.error or (m.primary.error if m.primary is not None else "")
 
 
 def apart(m: Membership) -> str:

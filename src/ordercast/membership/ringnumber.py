@@ -20,7 +20,7 @@ RESERVE = 32 * RING_STEP
 
 
 class RingNumber:
-    __slots__ = ("error", "seen", "stored", "storing", "used", "wanted")
+    __slots__ = ("error", "seen", "stored", "storing", "unrecorded", "used", "wanted")
 
     def __init__(self) -> None:
         self.used = 0  # highest on a token I wrote; what a Join says
@@ -29,6 +29,7 @@ class RingNumber:
         self.wanted = 0  # highest on a token that was to be accepted
         self.storing = 0  # under way to the disk
         self.error = ""  # why the last write failed
+        self.unrecorded = False  # under a policy: what else must be stored could not be
 
     def start(self, first: int, stored: Mapping[str, tuple[int, bytes]]) -> None:
         """Raised at every start: the life before may have used what it stored."""
@@ -45,7 +46,7 @@ class RingNumber:
     @property
     def ill(self) -> bool:
         """Storage fails and the reserve is used up: no token can be accepted."""
-        return bool(self.error) and max(self.next(), self.wanted) > self.stored
+        return self.unrecorded or (bool(self.error) and max(self.next(), self.wanted) > self.stored)
 
     def more(self) -> list[Action]:
         """Ask for the next stretch in good time, or again."""

@@ -100,7 +100,7 @@ class Stay:
             standing.happens(now, Happening.LOSS, causes.token_loss(silent, loss_ns))
             return
         q, heard = self._sight.silent_longest(standing.present.members)
-        if heard + loss_ns <= now:
+        if heard + loss_ns < now:  # longer than what counts as hearing: its link is struck in the same step
             standing.happens(now, Happening.LOSS, causes.silence(q, now - heard, loss_ns))
         else:
-            self._step.set(LOSS, heard + loss_ns)
+            self._step.set(LOSS, heard + loss_ns + 1)

@@ -3,7 +3,12 @@
 Paper: L. Rodrigues, H. Fonseca, P. Verissimo, "A dynamic hybrid protocol for total order in large-scale systems",
 section 3 (token-site) and figure 4 (data, tickets, delivery).  The rules below are those of the hybrid protocol with
 fixed roles; a process is *active* (issues tickets) or *passive* (its frames are ticketed by its sequencer).
-Provides: agreed.  Needs below: reliable, FIFO, causal multicast that brings own messages back; a fixed view.
+Provides: agreed.  Needs below: the view-synchronous layer.
+
+At a view change the order is *drained*: first what has a ticket, by number, then the unticketed frames of those who
+come along, by sender; unticketed frames of the departed, and tickets that were not yet sent, are discarded.  All this
+follows from what was agreed upon, so nobody has to contribute anything.  In the next view the sequencer stays if
+everybody comes from one view that it was in; else it is the highest id: who comes from elsewhere knows no roles.
 
 Differs from the paper (numbers of the errata in docs/protocols/token_site.md):
   H2  A frame is ticketed once: the test covers tickets received and undelivered, not only those waiting to be sent.
@@ -12,6 +17,7 @@ Differs from the paper (numbers of the errata in docs/protocols/token_site.md):
   H13 The counters c and done, which figure 4 forgets to move.
   H14 Tickets leave at once in a packet of their own when the input is drained (option tickets_at_once), else after
       T_null of silence; an idle sequencer never holds the group up.
+  HL  The paper carries tickets over a view change; here no frame is delivered in another view than it was sent in.
 """
 
 from __future__ import annotations
@@ -25,8 +31,11 @@ from msgspec import Meta, Struct
 from ordercast.contract import (
     Action,
     Body,
+    CancelTimer,
+    Crash,
     Down,
     Event,
+    Flush,
     Layer,
     Leave,
     Note,
@@ -36,21 +45,28 @@ from ordercast.contract import (
     SetTimer,
     Setup,
     Up,
+    ViewChange,
     dropped,
 )
 from ordercast.errors import WireError
 from ordercast.framing import Framing
+from ordercast.groups import Groups
 from ordercast.limits import PENDING_FRAMES_MAX
+from ordercast.membership import PRIMARY_PROBES
+from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.registry import ProtocolInfo
+from ordercast.seam import Seam
 from ordercast.sender import LEAVE, Sender
 from ordercast.stack import Stack, chain
+from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
-from ordercast.transis.packets import Data, Nack, Retrans, Status
-from ordercast.types import U32, U63, Frame, MemberId, Nanoseconds, NetId, Service
+from ordercast.transis.packets import packets
+from ordercast.types import POLICIES, U32, U63, Frame, MemberId, Nanoseconds, NetId, Service, View, ViewKind
 
 TICKETS_MAX = 1_024  # in one packet of their own
 TICKETS_RIDING_MAX = 4  # with a frame, so that the packet fits a datagram
 TICKETS_HELD_MAX = 4 * PENDING_FRAMES_MAX  # received, their frames not delivered
+NUMBER_MAX = 2**62  # of a ticket
 
 Ticket = tuple[U63, U32, U63]  # number, sender and c of the frame; its issuer is the packet's sender
 Tickets = Annotated[tuple[Ticket, ...], Meta(max_length=TICKETS_MAX)]
@@ -82,6 +98,7 @@ class HybridOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the token-site protocol."""
 
     tickets_at_once: bool = True  # else they ride on the sequencer's next frame, or go after T_null
+    crash_hint: bool = True  # believe a port that answers that nobody is there; false: only silence tells
 
 
 class TokenSite(Layer):
@@ -94,11 +111,16 @@ class TokenSite(Layer):
         self.sender = Sender(setup, (Service.AGREED,), self._unsettled, carry=self._carry, go=self._go)
         self.null_ns = max(1, setup.timeout_ns // 50)  # T_null
         self.me = identity.me
-        self.active = max(identity.members)  # the sequencer; the only active process
-        self.sequencer = (self.active, 0)
+        self.active: MemberId | None = None  # the sequencer; the only active process
+        self.sequencer = (0, 0)
+        self.t = 0  # ticket clock; kept over views
+        self.null_set = False
+        self._reset(())
+
+    def _reset(self, members: tuple[MemberId, ...]) -> None:
+        """All that belongs to one view."""
         self.c = 0  # last own frame
-        self.t = 0  # ticket clock
-        self.done: dict[MemberId, int] = dict.fromkeys(identity.members, 0)  # last delivered c of each sender
+        self.done: dict[MemberId, int] = dict.fromkeys(members, 0)  # last delivered c of each sender
         self.heard = self.done.copy()  # last received c of each sender
         self.ticketed = self.done.copy()  # highest c of each sender that has a ticket
         self.last = 0  # number of the last ticket received
@@ -106,7 +128,7 @@ class TokenSite(Layer):
         self.UT: list[tuple[int, MemberId, MemberId, int]] = []  # received tickets: number, issuer, sender, c
         self.LT: list[Ticket] = []  # own tickets not yet multicast
         self.own: list[int] = []  # own numbers issued and not yet received back, ascending
-        self.null_set = False
+        self.gone: set[MemberId] = set()  # of this view, who does not come along
 
     @property
     def is_active(self) -> bool:
@@ -147,8 +169,16 @@ class TokenSite(Layer):
     # --------------------------------------------------------------------------------------------------- receiving
 
     def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-        if type(event) is Received:
-            return self._receive(now, event)
+        kind = type(event)
+        if kind is Received:
+            return self._receive(now, event)  # type: ignore[arg-type]
+        if kind is Crash:
+            self.gone.add(event.member)  # type: ignore[attr-defined]
+            return []
+        if kind is Flush:
+            return [*self._flush(), Up(event)]
+        if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
+            return self._enter(event.view) + self.sender.up(now, event)  # type: ignore[attr-defined]
         return self.sender.up(now, event)
 
     def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
@@ -179,7 +209,7 @@ class TokenSite(Layer):
         """Why what this member is said to have sent cannot be true, or must not be kept; empty: it may be."""
         if sender == self.me:
             return ""
-        if (body.tickets or body.promise) and (sender != self.active or not self._tickets_follow(body.tickets)):
+        if (body.tickets or body.promise) and (sender != self.active or not self._tickets_follow(body)):
             return "tickets"
         if type(body) is Sent:
             if body.c != self.heard[sender] + 1:
@@ -192,14 +222,14 @@ class TokenSite(Layer):
                 return "unordered"
         return ""
 
-    def _tickets_follow(self, tickets: tuple[Ticket, ...]) -> bool:
+    def _tickets_follow(self, body: Sent | Null) -> bool:
         """Numbers ascend; the frames of each sender get theirs in order."""
         last, ticketed = self.last, self.ticketed.copy()
-        for number, sender, c in tickets:
+        for number, sender, c in body.tickets:
             if number <= last or c > ticketed.get(sender, -2) + 1:
                 return False
             last, ticketed[sender] = number, max(c, ticketed[sender])
-        return len(self.UT) + len(tickets) <= TICKETS_HELD_MAX
+        return max(last, body.promise) <= NUMBER_MAX and len(self.UT) + len(body.tickets) <= TICKETS_HELD_MAX
 
     def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
         done, pending, ticketed = self.done, self.UT, self.ticketed
@@ -231,6 +261,40 @@ class TokenSite(Layer):
             done[sender] = c
             out.append(Up(Ordered(frame, issuer, number)))
 
+    # ------------------------------------------------------------------------------------------------ view changes
+
+    def _flush(self) -> list[Action]:
+        """Drain: tickets in their order, then what has none, by sender, of those who come along."""
+        out: list[Action] = []
+        queue, done = self.Q, self.done
+        for number, issuer, sender, c in sorted(self.UT):
+            frame = queue.pop((sender, c), None)
+            if frame is not None:
+                done[sender] = c
+                out.append(Up(Ordered(frame, issuer, number)))
+        if queue or self.LT:
+            out.append(Note("drain", {"unticketed": len(queue), "unsent": len(self.LT)}))
+        for sender, c in sorted(queue):
+            if sender not in self.gone:
+                self.t += 1
+                done[sender] = c
+                out.append(Up(Ordered(queue[sender, c], 0, self.t)))
+        self.Q, self.UT, self.LT, self.own = {}, [], [], []
+        return out
+
+    def _enter(self, view: View) -> list[Action]:
+        """Everything starts anew but the ticket clock; the sequencer stays if everybody knows it and it is here.
+        A clock that no honest sequencer reaches starts anew, too: else its next number might be beyond all numbers."""
+        self.t = self.t if self.t < NUMBER_MAX // 2 else 0
+        if self.active not in view.members or len(view.components) > 1:
+            self.active = view.members[-1]
+        self.sequencer = (self.active, 0)
+        self._reset(view.members)
+        if not self.null_set:
+            return []
+        self.null_set = False
+        return [CancelTimer("null")]
+
     # ---------------------------------------------------------------------------------------------- pauses, timers
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
@@ -253,7 +317,7 @@ class TokenSite(Layer):
         return [*self._null(), Down(Leave(until))]
 
     def status(self) -> dict[str, Any]:
-        waits = ""
+        waits = self.sender.waits()
         if self.UT and (self.UT[0][2], self.UT[0][3]) not in self.Q:
             waits = f"frame {self.UT[0][3]} of member {self.UT[0][2]}, whose ticket is here"
         elif self.Q:
@@ -268,7 +332,7 @@ class TokenSite(Layer):
             "tickets_to_send": len(self.LT),
             "sender": self.sender.status(),
             "queues": {
-                "outbox": self.sender.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
+                "outbox": self.sender.outbox.waiting(), "undelivered": len(self.Q), "tickets": len(self.UT),
                 "tickets_to_send": len(self.LT),
             },
             "waits": waits,
@@ -276,29 +340,33 @@ class TokenSite(Layer):
 
 
 def token_site(setup: Setup) -> Stack:
-    """Framing over token-site over the reliable causal layer."""
-    return chain(Framing(), TokenSite(setup), Link(setup))
+    """Process groups over framing over token-site over the view-synchronous layer."""
+    link = Link(setup, crash_hint=setup.options.crash_hint)
+    return chain(Groups(setup.identity.me), Framing(), Seam(), TokenSite(setup), link)
 
 
 _PAPER = "A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)"
-_BODIES = Sent | Null
 PROTOCOLS = {
     "token_site": ProtocolInfo(
         name="token_site",
-        summary="One fixed sequencer numbers all frames; the simplest total order, on a fixed view.",
+        summary="One sequencer numbers all frames; the simplest total order, in views that change.",
         paper=_PAPER,
         factory=token_site,
-        packets=(Data[_BODIES], Retrans[_BODIES], Status, Nack),
+        packets=packets(Sent | Null),
         provides=(Service.AGREED,),
         promises={
-            "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S14", "S15", "S16", "S17", "S18", "S19",
-                       "L3", "L4", "L6", "L7", "L12", "L13")
+            "agreed": ("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S11", "S12", "S13", "S14", "S15", "S16",
+                       "S17", "S19", "S21", "S22", "L1", "L2", "L3", "L4", "L6", "L7", "L8", "L12", "L13")
         },
         survives=frozenset({"loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay",
-                            "partition", "pause", "slow", "drift", "clock", "overload"}),
-        needs=("reliable causal multicast", "a fixed view"),
+                            "partition", "crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload",
+                            "permanent"}),
+        needs=("the view-synchronous layer",),
+        changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=HybridOptions,
-        probes=("nack", "retransmit", "hold", "null", "window", "drop"),
+        measures=("t_loss", "install"),
+        probes=("null", "drain", "group state", "group state again", *LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
     )
 }  # fmt: skip

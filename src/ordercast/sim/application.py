@@ -66,6 +66,7 @@ class Application:
         self.asked = False  # a submission is on its way into the core
         self.pumping = False
         self.blocked = False  # refused; waits for room
+        self.halted = False  # the view is not primary
         self.closed = False  # it is leaving: nothing more is taken
         self.woken = False  # a call at the next submission's time is in the queue
         self.joined = not self.groups
@@ -145,7 +146,7 @@ class Application:
                 self.driver.give(self.host, ("regroup", group, True))
 
     def join(self) -> None:
-        """The first view of a life: join the process groups, then submit."""
+        """The first view of a life in which it can: join the process groups, then submit."""
         for group in self.groups:
             self.driver.give(self.host, ("regroup", group, True))
         self.joined = True
@@ -161,7 +162,7 @@ class Application:
     def refused(self, why: str) -> None:
         """Wait until the core says there is room, or give up what can never be taken; else try again a little later."""
         self.asked = False
-        if why in ("overloaded", "no view"):
+        if why in ("overloaded", "no view", "not primary"):
             self.blocked = True
         elif why in ("too large", "service", "empty"):
             self.accepted()
@@ -198,8 +199,9 @@ class Application:
 
     @property
     def idle(self) -> bool:
-        """Nothing left to submit, for good or as long as this process is away."""
-        return (self.done and not self.extra and not self.asked) or self.host.left or not self.host.up
+        """Nothing left to submit, for good or as long as this process is away, or its view is not primary."""
+        away = self.host.left or not self.host.up
+        return (self.done and not self.extra and not self.asked) or away or self.halted
 
 
 def service_of(word: str) -> Service:

@@ -277,7 +277,8 @@ class Driver:
         application = host.application
         if what is ViewChange:
             if event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
-                if not host.view and application.groups:
+                application.halted = event.view.primary is False  # type: ignore[attr-defined]
+                if not application.joined and not application.halted:
                     self.schedule.later(self.schedule.time, self._join, host, host.incarnation)
                 host.view = event.view.members  # type: ignore[attr-defined]
                 host.views += 1
@@ -330,7 +331,7 @@ class Driver:
             host.application.room()
 
     def _join(self, host: Host, incarnation: int) -> None:
-        if host.up and host.incarnation == incarnation:
+        if host.up and host.incarnation == incarnation and not host.application.joined:
             host.application.join()
 
     def _store(self, host: Host, action: Store) -> None:

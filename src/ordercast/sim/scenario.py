@@ -27,7 +27,7 @@ from ordercast.sim.amounts import DAY_MS, AtLeastOne, Count, Id, Ms, Size, Us
 from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Fault, LinkFault, Partition, split_pair
 from ordercast.sim.law import Delay
 from ordercast.toml_input import NOTHING, Source
-from ordercast.types import Service
+from ordercast.types import ALL_CONTINUE, POLICIES, Service
 from ordercast.words import one_of
 
 MS = 1_000_000  # nanoseconds
@@ -146,6 +146,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     timeout_ms: Annotated[float, Meta(ge=1, le=DAY_MS)] = 40.0  # T
     datagram_bytes: Annotated[int, Meta(ge=DATAGRAM_BYTES_MIN, le=DATAGRAM_BYTES_MAX)] = 1472
     packet_bytes: Bytes = 0  # the largest packet; above datagram_bytes it travels as a train; 0: as large as a datagram
+    partition: str = ALL_CONTINUE  # the policy
     wire: bool = False  # every datagram goes through encode and decode
     tagger: bool | None = None  # one more host, number 0, numbers datagrams and is no member; null: where one is needed
     faults: tuple[AnyFault, ...] = ()
@@ -214,6 +215,8 @@ class Scenario(Part, frozen=True, kw_only=True):
         services = [service.word for service in Service]
         if self.service and self.service not in services:
             source.wrong("service", self.service, one_of(self.service, services))
+        if self.partition not in POLICIES:
+            source.wrong("partition", self.partition, one_of(self.partition, POLICIES))
         if not self.sizes:
             source.wrong("sizes", [], "at least one size")
         if self.packet_bytes and not self.datagram_bytes <= self.packet_bytes <= DATAGRAM_BYTES_MAX:

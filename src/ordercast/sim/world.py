@@ -79,6 +79,8 @@ class World:
             raise UsageError("channel: wan needs clocks that run together, [clocks] skew_ms = 0 and drift_percent = 0")
         if needs and not scenario.tagger:
             raise UsageError(f"tagger: {scenario.protocol} needs one, tagger = true, unless its channel is another")
+        if wrong := info.without(scenario.partition):
+            raise UsageError(f"partition: {wrong}")
         level = level if isinstance(level, Level) else level_of(level)
         sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
         cost = cost or MODELS.get(scenario.hosts.model) or linear_cost(scenario.hosts)
@@ -106,7 +108,8 @@ class World:
             protocol=scenario.protocol,
             service=service.word,
             members=scenario.ids,
-            promises=tuple(self.info.promises.get(service.word, ())),
+            promises=self.info.promised(service.word, scenario.partition),
+            partition=scenario.partition,
             level=level.name.lower(),
             seed=scenario.seed,
             timeout_ns=scenario.timeout_ns,

@@ -28,6 +28,7 @@ from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, Verdict
 
 RAISES = "raises"  # in the place of a promise: the core, or the simulator, raised
 DISAGREE = "disagree"  # the two forms of a checker do not say the same
+NOTED = frozenset(("L1", "L2", "L8"))  # their bounds follow from notes of the membership (T_loss, probations)
 Maker = Callable[[Setup], Stack]
 
 
@@ -62,7 +63,11 @@ def level_for(scenario: Scenario) -> str:
     """The least that must be recorded so that everything promised can be judged."""
     info = registry.get(scenario.protocol)
     service = scenario.service or info.default_service.word
-    levels = [p.level for p in chosen(info.promises.get(service, ())) if not p.elsewhere]
+    levels = [
+        Level.FULL if p.id in NOTED else p.level
+        for p in chosen(info.promised(service, scenario.partition))
+        if not p.elsewhere
+    ]
     return max(levels, default=Level.DELIVER).name.lower()
 
 

@@ -20,7 +20,8 @@ from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
-from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, apart_again, more, short
+from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
 
 TIMEOUT_MS = 40.0  # T before scaling
@@ -56,6 +57,7 @@ class SeedPlan(Struct, frozen=True):
             f"datagram={s.datagram_bytes}", *([f"packet={s.packet_bytes}"] if s.packet_bytes else ()),
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
+            *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
         ]  # fmt: skip
@@ -106,7 +108,12 @@ class _Expansion:
         )
         faults = [fault for family in on for fault in MAKERS[family](ground)]
         ground.random = self.draw("more")
-        faults = _compatible(faults + more(ground, on))
+        faults += more(ground, on)
+        partition = self.partition()
+        ground.random = self.draw("apart")
+        if partition != ALL_CONTINUE and "partition" in on and n > 1:
+            faults += apart_again(ground, on)
+        faults = _compatible(faults, partition)
         core, away = self.core(ids)
         permanent = PERMANENT in on
         scenario = Scenario(
@@ -127,6 +134,7 @@ class _Expansion:
             timeout_ms=timeout,
             datagram_bytes=datagram,
             packet_bytes=packet,
+            partition=partition,
             wire=self.draw("wire").random() < 0.25 or "corruption" in on,
             faults=tuple(faults),
             heal_ms=None if permanent else heal,
@@ -233,6 +241,12 @@ class _Expansion:
         able = any("S22" in ids for ids in self.info.promises.values())
         return draw.randint(1, 8) if draw.random() < 0.4 and able else 0
 
+    def partition(self) -> str:
+        """In three runs of ten only one part of a split group goes on, where the protocol can."""
+        draw = self.draw("partition")
+        others = [policy for policy in self.info.partitions if policy != ALL_CONTINUE]
+        return draw.choice(others) if draw.random() < 0.3 and others else ALL_CONTINUE
+
     def options(self) -> dict[str, object]:
         """Every boolean option of the protocol, on or off; of those that say what may be drawn, one in four is set."""
         draw = self.draw("options")
@@ -315,9 +329,13 @@ def _packet_names(info: ProtocolInfo) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _compatible(faults: list[AnyFault]) -> list[AnyFault]:
-    """Numbers are taken from the wall clock where a disk was lost, so there clocks do not go back; and no clock but the
+def _compatible(faults: list[AnyFault], partition: str) -> list[AnyFault]:
+    """Who is primary is remembered on disks, and one that forgets what it said it had written is no help with that.
+
+    Numbers are taken from the wall clock where a disk was lost, so there clocks do not go back; and no clock but the
     forgetful member's own goes ahead: the others' numbers would follow it, and its next life begin below them."""
+    if partition != ALL_CONTINUE:
+        faults = [fault for fault in faults if not (isinstance(fault, DiskFault) and fault.how == "lost")]
     forgetful = {
         fault.member
         for fault in faults

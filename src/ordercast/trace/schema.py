@@ -22,6 +22,8 @@ from typing import Annotated, Any, get_type_hints
 
 from msgspec import Struct
 
+from ordercast.types import ALL_CONTINUE
+
 SCHEMA_VERSION = 1
 
 
@@ -167,6 +169,7 @@ class Header(Struct):
     seed: int | None = None
     timeout_ns: int = 0
     options: dict[str, Any] = {}
+    partition: str = ALL_CONTINUE  # the policy: what the parts of a split group may do
     workload: dict[str, Any] = {}  # how payloads follow from (sender, incarnation, counter)
     versions: dict[str, str] = {}
     clock_offsets_ns: dict[str, int] = {}

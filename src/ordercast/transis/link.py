@@ -1,15 +1,19 @@
-"""Reliable causal multicast inside a view: the Transis layer, on a fixed view.
+"""The view-synchronous layer: reliable causal multicast and unicast in views that change.
 
-Paper: the Transis layer of "Total ordering of messages in broadcast domains" (ToTo), made exact for lossy datagrams.
-Provides: reliable, FIFO, causal multicast; own messages come back; nothing is delivered twice.  Needs: datagrams.
-The view is the configured member list, delivered as (1, smallest id) at start; it survives loss, duplication,
-reordering and pauses, but no crash and no permanent cut: of a member that is silent for long it says Absent.
+Papers: the Transis layer of "Total ordering of messages in broadcast domains" (ToTo); extended virtual synchrony after
+Moser, Amir, Melliar-Smith, Agarwal (1994).  Who is in the next view is decided by ordercast.membership.
+Provides: in a view, reliable FIFO or causal multicast (traffic.py) and unicast (unicast.py); between views, that all
+who move on together have received the same, and one well-defined point at which a crash is told.
 
-Differs from the paper:
-  D1  Vectors instead of direct acknowledgements (reception.py).
-  D2  Status reports, never sequenced and never votes, find lost tails and stability; a member that received a quarter
-      of a window without sending reports at once, so that windows stay open.
-  D3  The window also falls with the room at the receiver's application (back-pressure).
+Gather: nothing new leaves, what comes is inserted as before.  From the moment at which this member writes its entry on
+a commit token until its next view it is *frozen*, also if that attempt fails: nothing of the old view is inserted, what
+the protocol above says is discarded.  With all entries in, those of one old view exchange what one of them lacks
+(flush.py); a token tells when all are done (barrier.py); then everybody installs, in one step (install.py).
+
+Differs from the papers:
+  D1  Who is done with an exchange keeps it when the attempt fails (plan.py): somebody may have installed it.
+  D2  What a protocol says in Gather, before the freeze, is still sent: it belongs to the old view, and entries count
+      it; only new frames wait.  What it says later is known by the view it names, and discarded.
 """
 
 from __future__ import annotations
@@ -17,380 +21,380 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from ordercast.contract import (
-    ALL,
     Action,
-    Body,
     CancelTimer,
     Down,
+    Ended,
     Event,
     FreeSpace,
+    Frozen,
     Layer,
     Leave,
     Left,
     Multicast,
     Note,
     Packet,
-    Received,
     SetTimer,
     Setup,
-    Transmit,
+    UnicastTo,
     Up,
-    ViewChange,
-    Window,
     dropped,
 )
-from ordercast.limits import UNSTABLE_FRAMES_MAX
-from ordercast.transis.packets import Data, Nack, Retrans, Status
-from ordercast.transis.reception import Reception
-from ordercast.transis.repair import Repair
-from ordercast.transis.silence import Silence
-from ordercast.transis.stability import Stability
-from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, View, ViewId, ViewKind
+from ordercast.membership import Committed, Decision, Gathering, Hello, Membership, Outdone, Parted, Returned
+from ordercast.membership.bitmap import to_bitmap
+from ordercast.transis import report
+from ordercast.transis.barrier import Barrier
+from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Early, Flush
+from ordercast.transis.install import closing, views
+from ordercast.transis.packets import FlushData, FlushNack, FlushState, FlushToken, Retrans
+from ordercast.transis.plan import LayerEntry, Plan
+from ordercast.transis.talk import PACKETS, Talk
+from ordercast.transis.traffic import Traffic
+from ordercast.types import Cause, Identity, MemberId, Nanoseconds, NetId, Peer, ViewId
 
-RETRANS_BYTES_MAX = 2**20  # answered to one Nack; the rest is asked for again
-WINDOW_BYTES = 2**20  # of one sender's unstable frames, so that four senders fit a receive buffer
-WINDOW_FRAMES = (4, 64)
+NOBODY: MemberId = -1
+SYNC, OPEN, LEAVE = "sync", "open", "leave"  # timers
 
-
-def window_frames(frame_bytes: int) -> int:
-    """The largest window: small frames count, large ones weigh."""
-    least, most = WINDOW_FRAMES
-    return max(least, min(most, WINDOW_BYTES // frame_bytes))
-
-
-def unstable_frames(n: int) -> int:
-    """What may exist of one sender that is not stable: a window, and an answer to each message of the others'."""
-    return min(UNSTABLE_FRAMES_MAX, WINDOW_FRAMES[1] * (n + 1))
+_encode = msgspec.msgpack.Encoder().encode
+_FLUSH_PACKETS = frozenset((FlushToken, FlushData, FlushState, FlushNack))
 
 
 class Link(Layer):
-    """One member's end of the reliable causal multicast."""
+    """One member's end: the lowest layer."""
 
     name = "link"
 
-    def __init__(self, setup: Setup) -> None:
-        identity, timeout_ns = setup.identity, setup.timeout_ns
-        members = tuple(sorted(identity.members))
-        self.timeout_ns, self.window_max = timeout_ns, window_frames(setup.frame_bytes)
-        self.status_ns, self.heartbeat_ns = timeout_ns // 20, timeout_ns // 5  # T_status, T_hb
-        self.me, self.members, self.n = identity.me, members, len(members)
-        self.rank_of = {member: rank for rank, member in enumerate(members)}
-        self.rank = self.rank_of[identity.me]
-        self.view = View(ViewId(1, members[0]), ViewKind.REGULAR, members, members, cause=Cause("start"))
-        self.incarnations: dict[MemberId, int] = {identity.me: identity.incarnation}
-        self.unstable_max, self.frame_bytes = unstable_frames(self.n), setup.frame_bytes
-        self.reception: Reception[Data[Body]] = Reception(self.n, self.rank, self.unstable_max)
-        self.stability: Stability[Data[Body]] = Stability(self.n)
-        self.repair = Repair(self.rank, self.n, self.timeout_ns)
-        self.windows = [self.window_max] * self.n  # last heard from each
-        self.full: dict[int, Nanoseconds] = {}  # whose application takes nothing, and since when
-        self.told = 0  # highest own number that the layer above was told it may use
-        self.reported = 0  # messages inserted since others last learnt our `have`
-        self.dirty = False  # acknowledgements came since stability was last computed
-        self.nack_at: Nanoseconds | None = None
-        self.status_at: Nanoseconds | None = None
-        self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
-        self.silence = Silence(self.members, self.rank)
-        self.leaving = self.left = False
-        self.owed = 0  # leaving: the last own number that everybody must have first
+    def __init__(self, setup: Setup, *, causal: bool = True, crash_hint: bool = True) -> None:
+        identity = setup.identity
+        self.me, self.configured = identity.me, tuple(sorted(identity.members))
+        self.timeout_ns, self.frame_bytes, self.causal = setup.timeout_ns, setup.frame_bytes, causal
+        self.crash_hint = crash_hint
+        self.sync_ns = max(1_000_000, setup.timeout_ns // 50)  # T_sync
+        self.membership = Membership(
+            identity, setup.timeout_ns, setup.random, entry=self._entry, direct=True, packet_bytes=setup.frame_bytes,
+            partition=setup.partition,
+        )  # fmt: skip
+        self.standing = self.membership.standing
+        self.space: int | None = None  # delivery space at the application
+        self.talk = self._talk(0, ViewId(0, self.me), (self.me,))  # nobody shares what is before the first view
+        self.flush: Flush | None = None  # from a full commit token to the install
+        self.plan: Plan | None = None  # the one this member is done with
+        self.barrier: Barrier | None = None
+        self.state: bytes | None = None  # what the protocol above contributes, from the freeze on
+        self.frozen_told = False
+        self.early = Early()
+        self.awaited: MemberId = NOBODY  # whose packet of the new view shows that my last token went on
+        self.leaving = self.parted = False
+
+    def _talk(self, now: Nanoseconds, id: ViewId, members: tuple[MemberId, ...]) -> Talk:
+        traffic = Traffic(
+            self.me, id, members, timeout_ns=self.timeout_ns, frame_bytes=self.frame_bytes, causal=self.causal
+        )
+        if self.space is not None:
+            traffic.room(now, self.space)
+        return Talk(traffic, self.timeout_ns)
+
+    # ------------------------------------------------------------------------------------------------------ life cycle
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        return [Up(ViewChange(self.view)), *self._window(), SetTimer("heartbeat", now + self.heartbeat_ns)]
+        return self._carry(now, self.membership.start(now, stored))
 
-    # ----------------------------------------------------------------------------------------------------- sending
+    def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
+        waited, out = not self.membership.recorded, self._carry(now, self.membership.stored(now, key, number))
+        return out + self._visit(now, rested=True) if waited else out
 
-    @property
-    def shut(self) -> bool:
-        """The layer above has used up what it was told it may send."""
-        return self.reception.have[self.rank] >= self.told
+    def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
+        return self._carry(now, self.membership.store_failed(now, key, number, why))
 
-    def _window(self) -> list[Action]:
-        """Tell the layer above how much it may send now, if it has used up what it was told, or was told too much."""
-        sent = self.reception.have[self.rank]
-        limit = min(self.windows) + self.stability.stable[self.rank]
-        if limit <= sent >= self.told and self.dirty:  # acknowledgements are added up when it matters
-            self._advance()
-            limit = min(self.windows) + self.stability.stable[self.rank]
-        limit = max(limit, sent)
-        if limit == self.told or (limit > self.told > sent):
+    def unreachable(self, now: Nanoseconds, net: NetId, member: MemberId) -> list[Action]:
+        if self.parted or not self.crash_hint:
             return []
-        self.told = limit
-        return [Up(Window(limit - sent))]
-
-    def _takes(self, now: Nanoseconds, rank: int, window: int) -> None:
-        """How much a member takes; nothing, while its application does not read."""
-        self.windows[rank] = window
-        if window:
-            self.full.pop(rank, None)
-        else:
-            self.full.setdefault(rank, now)
+        return self._carry(now, self.membership.unreachable(now, member))
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
-        if type(event) is Multicast:
-            return self._multicast(event.body)
-        if type(event) is FreeSpace:
-            return self._room(now, event.frames)
-        if type(event) is Leave:
-            if not self.leaving:
-                self.leaving, self.owed = True, self.reception.have[self.rank]
-            until = now + self.timeout_ns if event.until is None else event.until
-            return [SetTimer("leave", until), *self._drain_out(now)]
+        kind = type(event)
+        if self.parted:
+            return []
+        if kind is Multicast or kind is UnicastTo:
+            said: Any = event
+            if self.standing.frozen or (said.view is not None and said.view != self.talk.id):
+                return [Note("discard", {"body": type(said.body).__name__})]  # said in an earlier view: no meaning here
+            if kind is Multicast:
+                return self.talk.traffic.multicast(now, said.body)
+            return self.talk.unicasts.send(now, said.to, said.body)
+        if kind is FreeSpace:
+            self.space = event.frames  # type: ignore[attr-defined]
+            return self.talk.traffic.room(now, event.frames)  # type: ignore[attr-defined]
+        if kind is Leave:
+            self.leaving, until = True, event.until  # type: ignore[attr-defined]
+            self.talk.traffic.owed = self.talk.traffic.owed or tuple(self.talk.traffic.have)
+            return [SetTimer(LEAVE, now + self.timeout_ns if until is None else until), *self._settle(now)]
         return [Down(event)]
 
-    def _multicast(self, body: Body) -> list[Action]:
-        have = self.reception.have
-        seq = have[self.rank] + 1
-        have[self.rank] = seq
-        vec = tuple(have)
-        data = Data(self.view.id, seq, vec, self.windows[self.rank], body)
-        self.stability.insert(self.rank, seq, vec, data)
-        self.reported = 0
-        if self.n == 1:
-            self._advance()
-        out: list[Action] = [Transmit(0, ALL, data), Up(Received(self.me, seq, body, vec))]
-        return out + self._window() if seq >= self.told else out
-
-    # --------------------------------------------------------------------------------------------------- receiving
+    # --------------------------------------------------------------------------------------------------------- packets
 
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
-        if self.incarnations.get(source.id) != source.incarnation:
-            why = self._stranger(source)
-            if why:
-                return [dropped(why, member=source.id)]
-        rank = self.rank_of[source.id]
-        self.silence.heard(rank)
-        kind = type(packet)
-        if kind is Data:
-            return self._data(now, rank, rank, packet)  # type: ignore[arg-type]
-        if kind is Status:
-            return self._status(now, rank, packet)  # type: ignore[arg-type]
-        if kind is Nack:
-            return self._nack(now, source.id, packet)  # type: ignore[arg-type]
-        assert type(packet) is Retrans
-        if packet.rank == self.rank:  # nobody writes my line but me
-            return [] if packet.data.seq <= self.reception.have[self.rank] else [dropped("own line")]
-        return self._data(now, packet.rank, rank, packet.data)
-
-    def _stranger(self, source: Peer) -> str:
-        """Learn a member's incarnation; a fixed view knows one life of each."""
-        if source.id not in self.rank_of:
-            return "not a member"
-        known = self.incarnations.setdefault(source.id, source.incarnation)
-        if source.incarnation < known:
-            return "earlier incarnation"
-        return "restarted in a fixed view" if source.incarnation > known else ""
-
-    def _data(self, now: Nanoseconds, rank: int, transmitter: int, data: Data[Body]) -> list[Action]:
-        reception = self.reception
-        if data.view != self.view.id:
-            return [dropped("view")]
-        seq, vec = data.seq, data.vec
-        if len(vec) != self.n or vec[rank] != seq:
-            return [dropped("vector")]
-        out: list[Action] = []
-        if rank == transmitter and self.windows[rank] != data.window:
-            self._takes(now, rank, data.window)
-            out += self._window()
-        if seq > self.stability.stable[rank] + self.window_max and self._too_much(rank, data):
-            return [*out, dropped("unstable")]
-        if reception.held and reception.held.get((rank, seq), (vec,))[0] != vec:
-            out.append(dropped("two vectors"))
-        inserted = reception.offer(rank, seq, vec, data)
-        if inserted is None:
-            return [*out, dropped("too far ahead")] if reception.beyond(vec) else out
-        if not inserted:
-            self.repair.close((rank, seq))
-            out.append(Note("hold", {"sender": self.members[rank], "seq": seq}))
-            return out + self._gaps(now, transmitter) if reception.learn(vec) else out
-        self.dirty = True
-        self.reported += len(inserted)
-        insert, gaps, members = self.stability.insert, self.repair.gaps, self.members
-        for q, k, item in inserted:
-            if gaps:
-                gaps.pop((q, k), None)
-            insert(q, k, item.vec, item)
-            out.append(Up(Received(members[q], k, item.body, item.vec)))
-        if self.status_at is None:
-            self.status_at = now + self.status_ns
-            out.append(SetTimer("status", self.status_at))
-        return out
-
-    def _too_much(self, rank: int, data: Data[Body]) -> bool:
-        """Whether a sender has more unstable than it may: in all, or, beyond a window, in frames larger than mine."""
-        if self.dirty:
-            self._advance()
-        ahead = data.seq - self.stability.stable[rank]
-        frame = getattr(data.body, "frame", None)
-        large = frame is not None and len(frame.data) > self.frame_bytes
-        return ahead > (self.window_max if large else self.unstable_max)
-
-    def _status(self, now: Nanoseconds, rank: int, status: Status) -> list[Action]:
-        if status.view != self.view.id or len(status.have) != self.n:
-            return [dropped("view")]
-        if self.reception.beyond(status.have):
-            return [dropped("too far ahead")]
-        self.stability.report(rank, status.have)
-        self.dirty = True
-        out: list[Action] = []
-        if self.windows[rank] != status.window:
-            self._takes(now, rank, status.window)
-            out += self._window()
-        return out + self._gaps(now, rank) if self.reception.learn(status.have) else out
-
-    # ------------------------------------------------------------------------------------------------------ repair
-
-    def _gaps(self, now: Nanoseconds, revealer: int) -> list[Action]:
-        """Open what is newly missing and see to the timer."""
-        self.repair.open(now, self.reception.gaps(), revealer)
-        return self._set_nack(now)
-
-    def _set_nack(self, now: Nanoseconds) -> list[Action]:
-        due = self.repair.next_due()
-        if due is None or (self.nack_at is not None and self.nack_at <= due):
+        if self.parted:
             return []
-        self.nack_at = due
-        return [SetTimer("nack", due)]
-
-    def _ask(self, now: Nanoseconds) -> list[Action]:
-        self.nack_at = None
-        holders = {key: self.stability.holders(*key) for key, gap in self.repair.gaps.items() if gap.due <= now}
-        out: list[Action] = []
-        for rank, ranges in self.repair.due(now, holders):
-            to = ALL if rank is None else self.members[rank]
-            out.append(Note("nack", {"to": to, "ranges": len(ranges)}))
-            out.append(Transmit(0, to, Nack(self.view.id, ranges, again=rank is None)))
-        return out + self._set_nack(now)
-
-    def _nack(self, now: Nanoseconds, asker: MemberId, nack: Nack) -> list[Action]:
-        """Answer from the buffer: to the asker, or to all when two asked, or the direct way failed."""
-        if nack.view != self.view.id:
-            return [dropped("view")]
-        self.repair.heard(now, nack.ranges)
-        out: list[Action] = []
-        budget = RETRANS_BYTES_MAX
-        for q, first, last in nack.ranges:
-            if q >= self.n:
-                continue
-            for k in range(max(first, self.stability.stable[q] + 1), min(last, self.reception.have[q]) + 1):
-                data = self.stability.buffer.get((q, k))
-                if data is None or budget <= 0:
-                    continue
-                frame = getattr(data.body, "frame", None)
-                budget -= 64 + (len(frame.data) if frame is not None else 0)
-                at, who = self.asked.get((q, k), (0, asker))
-                both = who != asker and now - at <= self.repair.nack_ns
-                self.asked[q, k] = (now, asker)
-                out.append(Transmit(0, ALL if nack.again or both else asker, Retrans(q, data)))
-        if out:
-            out.insert(0, Note("retransmit", {"to": asker, "frames": len(out), "again": nack.again}))
+        actions = self.membership.heard(now, source)
+        if actions is None:
+            told = [] if source.id == self.me else [dropped("not admitted", member=source.id)]  # my own id was counted
+            return [*told, *self._carry(now, self.membership.ignored(now, source, packet))]
+        out = self._carry(now, actions) if actions else []
+        self._packet(now, source, packet, out)
         return out
 
-    # --------------------------------------------------------------------------------------------- stability, pace
+    def _packet(self, now: Nanoseconds, source: Peer, packet: Any, out: list[Action]) -> None:
+        kind = type(packet)
+        if kind in PACKETS:
+            view = packet.view if kind is not Retrans else packet.data.view
+            if view != self.talk.id:
+                self._of_another(now, source, view, packet, out)
+            elif not self.standing.frozen:
+                if source.id == self.awaited:
+                    self._went_on(now, out)
+                self.talk.packet(now, source.id, packet, out)
+        elif kind in _FLUSH_PACKETS:
+            self._flush_packet(now, source, packet, out)
+        else:
+            if kind is Hello and source.id == self.awaited and self.flush is None and packet.view == self.talk.id:
+                self._went_on(now, out)
+            out += self._carry(now, self.membership.receive(now, source, packet))
 
-    def _advance(self) -> None:
-        self.dirty = False
-        stability = self.stability
-        stability.report(self.rank, self.reception.have)
-        for key in stability.advance():
-            if self.asked:
-                self.asked.pop(key, None)
+    def _of_another(self, now: Nanoseconds, source: Peer, view: ViewId, packet: Packet, out: list[Action]) -> None:
+        """Of the view being formed: kept, and if I am done it shows that all are.  Of a later one: its sender has
+        left mine."""
+        forming = self.standing.forming
+        if forming is not None and view == forming.id:
+            if self.flush is None or not (self.flush.done and self.membership.recorded):
+                out.append(self.early.keep(source, packet))
+                return
+            out += self._install(now)
+            self._packet(now, source, packet, out)
+        elif view > self.talk.id:
+            out += self._carry(now, self.membership.foreign(now, source, view))
+
+    def _went_on(self, now: Nanoseconds, out: list[Action]) -> None:
+        """My successor is in the new view: the token I passed on has arrived."""
+        self.awaited = NOBODY
+        out += self._carry(now, self.membership.went_on(now))
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
-        out: list[Action] = []
-        if self.reported * 4 >= self.window_max:
-            out += self._report()
-        if self.dirty and (self.shut or self.leaving or len(self.stability.buffer) > 2 * self.window_max):
-            self._advance()
-            out += self._window()
-        if self.leaving:
-            out += self._drain_out(now)
+        if self.parted:
+            return []
+        out = self._visit(now) if self.barrier is not None and self.barrier.pending is not None else []
+        if not self.standing.frozen:
+            out += self.talk.traffic.drained(now)
+            if self.leaving:
+                out += self._settle(now)
         return out
 
-    def _report(self) -> list[Action]:
-        self.reported = 0
-        return [Transmit(0, ALL, Status(self.view.id, tuple(self.reception.have), self.windows[self.rank]))]
-
-    def _room(self, now: Nanoseconds, frames: int) -> list[Action]:
-        """The application can take this many frames more: each sender gets its share."""
-        before = self.windows[self.rank]
-        self._takes(now, self.rank, max(0, min(self.window_max, frames // self.n)))
-        if before == self.windows[self.rank]:
-            return []
-        out: list[Action] = [Note("window", {"frames": self.windows[self.rank]})]
-        if before == 0 or self.windows[self.rank] == 0:
-            out += self._report()
-        return out + self._window()
-
-    # ------------------------------------------------------------------------------------------------------ timers
+    # ---------------------------------------------------------------------------------------------------------- timers
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
-        if self.left:
+        if self.parted:
             return []
-        if name == "nack":
-            return self._ask(now)
-        if name == "leave":
-            return self._go("not everybody confirmed in time")
-        if name == "status":
-            self.status_at = None
-            out = self._report() if self.reported else []
-        else:
-            assert name == "heartbeat"
-            out = [*self._report(), *self.silence.beat(), SetTimer("heartbeat", now + self.heartbeat_ns)]
-        if self.dirty and (name == "heartbeat" or self.shut):
-            self._advance()
-            out += self._window()
-        if self.leaving:
-            out += self._drain_out(now)
+        if name.startswith("m."):
+            return self._carry(now, self.membership.timer(now, name, due))
+        out = self._carry(now, self.membership.stood_still(now, due))
+        if name == SYNC:
+            return out + self._visit(now, rested=True)
+        if name == FLUSH:
+            return out + self._too_long(now)
+        if name == FLUSH_NACK:
+            return out + (self.flush.ask(now) if self.flush is not None else [])
+        if name == LEAVE:
+            return out + self._go(now)
+        if name == OPEN:
+            out += self.talk.traffic.start() if self.standing.works else []
+            return out + self._settle(now) if self.leaving else out
+        if self.standing.frozen:
+            return out
+        out += self.talk.due(now, name)
+        out += self._stuck(now)
+        return out + self._settle(now) if self.leaving else out
+
+    def _stuck(self, now: Nanoseconds) -> list[Action]:
+        found = self.talk.stuck(now)
+        if found is None or not self.standing.works or self.membership.paused:
+            return []
+        cause, blamed = found
+        note = Note("stuck link", {"blamed": blamed})
+        return [note, *self._carry(now, self.membership.suspect(now, cause, blamed))]
+
+    def _settle(self, now: Nanoseconds) -> list[Action]:
+        """A member that leaves goes when everybody has what it sent, and what it had then: tickets, for example."""
+        if not self.standing.works:
+            return []
+        self.talk.traffic.advance()
+        return self._go(now) if self.talk.traffic.settled else []
+
+    def _go(self, now: Nanoseconds) -> list[Action]:
+        """Say what I have, and goodbye; an attempt at another view goes on without me."""
+        self.flush = self.barrier = None
+        said = self.talk.traffic.report() if self.standing.works else []
+        return [*said, *self._carry(now, self.membership.leave(now))]
+
+    # ---------------------------------------------------------------------------------------------------- view changes
+
+    def _carry(self, now: Nanoseconds, actions: list[Action]) -> list[Action]:
+        """Do what the membership decided; pass on the rest."""
+        if not actions:
+            return []
+        out: list[Action] = []
+        for action in actions:
+            if isinstance(action, Decision):
+                out += self._decided(now, action)
+            else:
+                out.append(action)
+        return out + self._freeze()
+
+    def _decided(self, now: Nanoseconds, decision: Decision) -> list[Action]:
+        match decision:
+            case Gathering():
+                return self._gather(now, decision.cause)
+            case Committed():
+                return self._freeze() + self._committed(now, decision)
+            case Returned():
+                if self.barrier is not None:  # else an entry was bad: the attempt is over
+                    self.barrier.first()
+                return self._visit(now)
+            case Parted():
+                return [*self._stop(), Up(Left(report.unsent(self.talk)))]
+            case Outdone():
+                return [*self._stop(), Up(Ended(decision.why))]
+        raise AssertionError(decision)
+
+    def _stop(self) -> list[Action]:
+        self.parted = True
+        return [*self.talk.end(), *map(CancelTimer, (SYNC, OPEN, LEAVE, FLUSH, FLUSH_NACK))]
+
+    def _entry(self) -> bytes:
+        """My state of the old view, for the commit token: from here on it is frozen."""
+        if self.state is None:
+            self.state = self.flush_state_above()
+        plan = None if self.plan is None else (self.plan.ring_id, to_bitmap(self.plan.together, self.configured))
+        return _encode(LayerEntry(self.talk.id, tuple(self.talk.traffic.have), plan))
+
+    def _freeze(self) -> list[Action]:
+        """Tell the layer above, once, that its view is frozen."""
+        if self.state is None or self.frozen_told:
+            return []
+        self.frozen_told = True
+        return [Up(Frozen())] if self.talk.id.seq else []
+
+    def _gather(self, now: Nanoseconds, cause: Cause) -> list[Action]:
+        """The view, or the attempt at the next one, is left."""
+        out: list[Action] = [Note("gather", {"reason": cause.reason, "of": cause.member}), *self.talk.traffic.stop()]
+        flush, self.flush, self.barrier, self.awaited = self.flush, None, None, NOBODY
+        self.early.take()
+        if flush is None:
+            return out
+        out += [*flush.end(), CancelTimer(SYNC)]
+        if not flush.done:
+            blamed = flush.blamed(now)
+            if blamed:
+                out.append(Note("flush blamed", {"members": blamed}))
+                out += self._carry(now, self.membership.blame(now, blamed, "owes a flush"))
         return out
 
-    # ----------------------------------------------------------------------------------------------------- leaving
+    def _committed(self, now: Nanoseconds, committed: Committed) -> list[Action]:
+        """All entries are in: what those of my old view lack is exchanged."""
+        assert self.state is not None
+        try:
+            self.flush = Flush(
+                now, committed, self.configured, self.talk.traffic, self.plan, self.state, self.timeout_ns,
+                self.frame_bytes,
+            )  # fmt: skip
+        except BadEntry as why:
+            cause = Cause("bad entry", why.member, "", str(why))
+            given_up = self.membership.suspect(now, cause, (why.member,))
+            return [dropped(why.reason, what=str(why)), *self._carry(now, given_up)]
+        out: list[Action] = []
+        if self.plan is not None and self.flush.plan is None:
+            out.append(Note("plan dropped", {"ring": str(self.plan.ring_id)}))
+        self.barrier = Barrier(committed.ring_id, committed.members, self.me)
+        out += self.flush.begin(now)
+        self.plan = self.flush.plan
+        for source, packet in self.early.take():
+            self._packet(now, source, packet, out)
+        return out
 
-    def _drain_out(self, now: Nanoseconds) -> list[Action]:
-        """Go when everybody has what we sent; who sent the rest keeps it until then, too."""
-        if self.left:
+    def _flush_packet(self, now: Nanoseconds, source: Peer, packet: Any, out: list[Action]) -> None:
+        flush, forming, kind = self.flush, self.standing.forming, type(packet)
+        if kind is FlushToken and self.barrier is not None and packet.ring_id == self.barrier.ring_id:
+            out += self.barrier.keep(packet)
+        elif flush is not None and packet.ring_id == flush.ring_id:
+            out += flush.came(now, packet) if kind is not FlushToken else []
+            self.plan = flush.plan
+        elif forming is not None and packet.ring_id == forming.id:
+            out.append(self.early.keep(source, packet))
+        elif packet.ring_id > self.talk.id:
+            out += self._carry(now, self.membership.foreign(now, source, packet.ring_id))
+
+    def _visit(self, now: Nanoseconds, rested: bool = False) -> list[Action]:
+        """The token is here: say that I am done, pass it on; if all are, install."""
+        barrier = self.barrier
+        if barrier is None or (barrier.pending is None and barrier.held is None):
             return []
-        self._advance()
-        return self._go("") if self.stability.stable[self.rank] >= self.owed else []
+        if self.flush is not None and self.flush.done and not self.membership.recorded:
+            return []  # the token waits for the disk
+        token, done = barrier.take(), self.flush is None or self.flush.done
+        if token.install and not done:
+            return [dropped("install before the flush")]
+        out = self._carry(now, self.membership.token(now, barrier.ring_id, token.number))
+        if self.barrier is not barrier:
+            return out
+        if not rested and barrier.rests(token, done):
+            barrier.held = token
+            return [*out, SetTimer(SYNC, now + self.sync_ns)]
+        after = barrier.visit(token, done)
+        if after is None:
+            return out
+        if done and self.flush is not None:
+            self.membership.finished()
+        if after.to != self.me:
+            self.awaited = after.to
+            out += self.membership.pass_token(now, after.to, after, barrier.ring_id, after.number)
+        return out + self._install(now) if after.install and self.flush is not None else out
 
-    def _go(self, why: str) -> list[Action]:
-        if self.left:
+    def _too_long(self, now: Nanoseconds) -> list[Action]:
+        """A flush of 4 T: one member that cannot be done would otherwise stop the group for ever."""
+        flush = self.flush
+        if flush is None:
             return []
-        self.left = True
-        names = ("heartbeat", "status", "nack", "leave")
-        said = self._report() if self.n > 1 else []  # the others' last chance to hear what we have
-        return [Note("left", {"why": why}), *said, *map(CancelTimer, names), Up(Left(self._unsent()))]
+        if self.membership.paused:
+            more = flush.spare(now)
+            if more:
+                return more
+        cause = Cause("flush timeout", None, "4 T", f"view {flush.ring_id} is not installed")
+        return [Note("flush late"), *self._carry(now, self.membership.suspect(now, cause))]
 
-    def _unsent(self) -> tuple[int, int] | None:
-        """Own messages that somebody is not known to have."""
-        mine = (getattr(data.body, "frame", None) for (q, _), data in self.stability.buffer.items() if q == self.rank)
-        counters = [frame.counter for frame in mine if frame is not None and not frame.control]
-        return (min(counters), max(counters)) if counters else None
+    def _install(self, now: Nanoseconds) -> list[Action]:
+        flush, old, plan = self.flush, self.talk.traffic, self.plan
+        assert flush is not None and plan is not None
+        committed, out, inserted = flush.committed, self.talk.end() + flush.end(), 0
+        if old.id.seq:
+            closed, inserted = closing(old.id, old.members, old.have, plan, self.causal)
+            out += closed
+        out += views(committed, flush.mine, flush.components, self.talk.primary)
+        if flush.mine.intermediate is not None:
+            out.append(Note("intermediate view", {"members": list(flush.mine.members)}))
+        kept = plan.ring_id != committed.ring_id
+        out.append(Note("install", {"inserted": inserted, "kept": kept, "ns": now - flush.began}))
+        self.talk = self._talk(now, committed.ring_id, committed.members)
+        self.talk.primary = committed.primary
+        self.flush = self.plan = self.state = None
+        self.frozen_told = False
+        early = self.early.take()
+        out += self._carry(now, self.membership.installed(now))
+        for source, packet in early:
+            self._packet(now, source, packet, out)
+        out.append(SetTimer(OPEN, now))  # in a step of its own: the view has then reached the application
+        return out
 
     def status(self) -> dict[str, Any]:
-        gaps = self.repair.gaps
-        lagging = [m for r, m in enumerate(self.members) if self.stability.acked(r) < self.reception.have]
-        waits, since = "", None
-        if self.silence.absent:
-            waits = f"members {list(self.silence.absent)}, which are silent: this view cannot change"
-        elif self.full:
-            rank, since = min(self.full.items(), key=lambda item: item[1])
-            waits = f"the application of member {self.members[rank]}, which does not read what it was delivered"
-        elif gaps:
-            (q, k), *_ = gaps
-            waits = f"message {k} of member {self.members[q]}, which is missing"
-        elif self.stability.buffer:
-            waits = f"acknowledgements of members {lagging}"
-        return {
-            "view": str(self.view.id),
-            "members": list(self.members),
-            "have": list(self.reception.have),
-            "unstable": len(self.stability.buffer),
-            "held": len(self.reception.held),
-            "gaps": len(gaps),
-            "windows": list(self.windows),
-            "queues": {"unstable": len(self.stability.buffer), "held": len(self.reception.held), "gaps": len(gaps)},
-            "waits": waits,
-            "waits_since_ns": since,
-            "repeated": {self.members[rank]: n for rank, n in sorted(self.repair.repeated.items())},
-        }
+        return report.status(self)

@@ -5,6 +5,7 @@ domains"): messages form a DAG by direct acknowledgements; a message enters when
 Differs from the paper:
   D1  A vector of one number per sender stands for the direct acknowledgements.  Exact: a causal past is closed under
       each sender's order.
+  D2  Service fifo: a message enters when its sender's earlier ones are there; vectors then only acknowledge.
 
 Vectors come from the wire.  One that names more than can exist (`far` above what is here, and nothing of our own line
 that we have not sent) is not believed, so that no number of another's makes a loop or a list longer than that.
@@ -25,9 +26,10 @@ Key = tuple[int, int]  # (rank, seq)
 class Reception(Generic[T]):
     """The DAG's frontier at one member; items ride along with their vectors."""
 
-    __slots__ = ("_waiters", "far", "have", "held", "known")
+    __slots__ = ("_waiters", "causal", "far", "have", "held", "known")
 
-    def __init__(self, n: int, me: int | None = None, far: int = UNSTABLE_FRAMES_MAX) -> None:
+    def __init__(self, n: int, me: int | None = None, far: int = UNSTABLE_FRAMES_MAX, causal: bool = True) -> None:
+        self.causal = causal
         self.far = [0 if rank == me else far for rank in range(n)]  # how much more of each rank may exist
         self.have = [0] * n  # highest seq of each rank inserted
         self.known = [0] * n  # highest seq of each rank that is known to exist
@@ -39,7 +41,7 @@ class Reception(Generic[T]):
         have = self.have
         if seq == have[rank] + 1:
             have[rank] = seq
-            if all(map(le, vec, have)):
+            if all(map(le, vec, have)) or not (self.causal or self.beyond(vec)):
                 if not self._waiters:
                     return [(rank, seq, item)]
                 have[rank] = seq - 1
@@ -74,12 +76,16 @@ class Reception(Generic[T]):
             if (q, k) not in held
         ]
 
+    def ready(self, rank: int, seq: int, vec: tuple[int, ...]) -> bool:
+        """Whether all it must follow is here."""
+        return seq == self.have[rank] + 1 and self._missing(rank, seq, vec) is None
+
     def _missing(self, rank: int, seq: int, vec: tuple[int, ...]) -> Key | None:
         """The first predecessor that is not inserted; its own sender's line first."""
         have = self.have
         if have[rank] + 1 < seq:
             return rank, have[rank] + 1
-        for q, k in enumerate(vec):
+        for q, k in enumerate(vec if self.causal else ()):
             if q != rank and k > have[q]:
                 return q, have[q] + 1
         return None

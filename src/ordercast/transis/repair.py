@@ -2,6 +2,7 @@
 
 A gap is asked for after T_nack x (1 + rank/n), so that one member's Nack serves its neighbours; first of whoever
 revealed it, then of its sender, then of any known holder in turn; repeated with doubling pauses up to T/4.
+One that stands for 2 T although it is asked for again and again is *stuck*: those asked are to blame.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from ordercast.types import Nanoseconds
 
 Key = tuple[int, int]  # (rank, seq)
 Range = tuple[int, int, int]  # rank, from, to
+STUCK_TRIES = 8  # so that a pause of this member accuses nobody
 
 
 class _Gap:
-    __slots__ = ("due", "pause", "revealer", "tries")
+    __slots__ = ("asked", "due", "pause", "revealer", "since", "tries")
 
-    def __init__(self, due: Nanoseconds, pause: Nanoseconds, revealer: int) -> None:
-        self.due, self.pause, self.revealer, self.tries = due, pause, revealer, 0
+    def __init__(self, now: Nanoseconds, due: Nanoseconds, pause: Nanoseconds, revealer: int) -> None:
+        self.since, self.due, self.pause, self.revealer, self.tries = now, due, pause, revealer, 0
+        self.asked: set[int] = set()
 
 
 class Repair:
@@ -30,6 +33,7 @@ class Repair:
         self.rank, self.n = rank, n
         self.nack_ns = max(1_000_000, timeout_ns // 100)  # T_nack
         self.pause_max_ns = max(self.nack_ns, timeout_ns // 4)
+        self.stuck_ns = 2 * timeout_ns
         self.first_ns = self.nack_ns + self.nack_ns * rank // n
         self.gaps: dict[Key, _Gap] = {}
         self.repeated: Counter[int] = Counter()  # how many were asked for, by rank of the sender
@@ -38,7 +42,7 @@ class Repair:
         """These are missing; `revealer`'s packet showed it."""
         for key in keys:
             if key not in self.gaps:
-                self.gaps[key] = _Gap(now + self.first_ns, self.nack_ns, revealer)
+                self.gaps[key] = _Gap(now, now + self.first_ns, self.nack_ns, revealer)
 
     def close(self, key: Key) -> None:
         self.gaps.pop(key, None)
@@ -59,12 +63,22 @@ class Repair:
         asks: dict[int | None, list[Key]] = {}
         for key, gap in self.gaps.items():
             if gap.due <= now:
-                asks.setdefault(self._whom(key, gap, holders.get(key, [])), []).append(key)
+                whom = self._whom(key, gap, holders.get(key, []))
+                asks.setdefault(whom, []).append(key)
+                if whom is not None:
+                    gap.asked.add(whom)
                 self.repeated[key[0]] += not gap.tries
                 gap.tries += 1
                 gap.pause = min(2 * gap.pause, self.pause_max_ns)
                 gap.due = now + gap.pause
-        return [(who, ranges) for who, keys in asks.items() for ranges in _ranges(sorted(keys))]
+        return [(who, ranges) for who, keys in asks.items() for ranges in ranges_of(sorted(keys))]
+
+    def stuck(self, now: Nanoseconds) -> tuple[Key, list[int]] | None:
+        """A gap that stands for too long, and the ranks that were asked for it."""
+        for key, gap in self.gaps.items():
+            if now - gap.since >= self.stuck_ns and gap.tries >= STUCK_TRIES:
+                return key, sorted(gap.asked)
+        return None
 
     def _whom(self, key: Key, gap: _Gap, holders: list[int]) -> int | None:
         turn = [gap.revealer, key[0], *holders]
@@ -74,7 +88,7 @@ class Repair:
         return ring[gap.tries % len(ring)]
 
 
-def _ranges(keys: list[Key]) -> list[tuple[Range, ...]]:
+def ranges_of(keys: list[Key]) -> list[tuple[Range, ...]]:
     """Sorted keys as ranges, in portions that one Nack may carry."""
     ranges: list[Range] = []
     for q, k in keys:

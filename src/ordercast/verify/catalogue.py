@@ -64,7 +64,8 @@ _ALL = (
             "before", (_O, _D)),
     Promise("S16", "causal order", "whoever delivers a message delivered before what its sender had delivered when it "
             "originated it in that view", (_O, _D)),
-    Promise("S17", "order, weak", "in each view one order explains what everybody delivered", (_D,)),
+    Promise("S17", "order, weak", "in each view one order explains what everybody delivered, or, where S18 is not "
+            "promised, all who go on together", (_D,)),
     Promise("S18", "order, strong", "one order explains what everybody delivered in all views and partitions", (_D,)),
     Promise("S19", "no holes", "whoever delivers a message delivered before all that others delivered before it in "
             "that view, except, in a transitional view, messages of members that did not come along", (_D,)),

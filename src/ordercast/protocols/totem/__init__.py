@@ -6,13 +6,14 @@ from ordercast.contract import Setup
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import PACKETS as MEMBERSHIP_PACKETS
+from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import PACKETS
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack, chain
-from ordercast.types import Service
+from ordercast.types import POLICIES, Service
 
 
 def totem(setup: Setup) -> Stack:
@@ -41,6 +42,7 @@ PROTOCOLS = {
             }
         ),
         changes_views=True,
+        partitions=POLICIES,
         judges_lives=True,
         options=TotemOptions,
         measures=("rotation", "t_loss", "install"),
@@ -48,6 +50,7 @@ PROTOCOLS = {
             *("retransmit", "request", "duplicate", "hold", "linger", "hold cancel", "stuck", "gather", "recovery"),
             *("recovery again", "install", "group state", "group state again"),
             *MEMBERSHIP_PROBES,
+            *PRIMARY_PROBES,
         ),
     )
 }

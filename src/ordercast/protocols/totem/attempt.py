@@ -29,12 +29,14 @@ class Attempt:
         previous = self.old.id if self.old.id.seq else None
         out = self._ordered(regular)
         if previous is not None:
-            out.append(Up(ViewChange(View(id, ViewKind.TRANSITIONAL, trans, trans, (), previous, cause))))
+            was = self.old.primary
+            out.append(Up(ViewChange(View(id, ViewKind.TRANSITIONAL, trans, trans, (), previous, cause, was))))
             out += self._ordered(transitional)
         else:
             trans = ()
-        components = self._components()
-        out.append(Up(ViewChange(View(id, ViewKind.REGULAR, self.new.members, trans, components, previous, cause))))
+        members, primary = self.new.members, self.new.primary
+        view = View(id, ViewKind.REGULAR, members, trans, self._components(), previous, cause, primary)
+        out.append(Up(ViewChange(view)))
         exchange = self.exchange
         fields = {"sent": exchange.sent, "spared": exchange.spared, "got": exchange.got, "discarded": discarded}
         out.append(Note("install", fields))

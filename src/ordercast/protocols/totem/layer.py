@@ -8,6 +8,7 @@ Differs from the papers:
   D1  Who is in the next ring is decided by ordercast.membership (rows of who hears whom), not by proc and fail sets.
   D2  From writing its commit entry until the next install a member adds to its old ring's store only through the
       exchange, also if that attempt fails: late frames of an excluded member reach the others unequally.
+  D3  Under `primary-majority` no token of recovery goes on before it is stored that this member may finish the attempt.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ class RingLayer(Layer):
         limits = options.limits(setup.frame_bytes)
         self.rings = Rings(identity.me, limits, options, hold_safe=hold_safe, stamps=stamps, number=ring_number)
         self.membership = Membership(
-            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes
-        )
+            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes,
+            partition=setup.partition,
+        )  # fmt: skip
         self.turn = Turning(
             setup, self.rings, self.membership, net, carry=self._carry, recovering=self._recovering, go=self._go
         )
@@ -75,7 +77,9 @@ class RingLayer(Layer):
         return self._carry(now, self.membership.start(now, stored))
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
-        return self._carry(now, self.membership.stored(now, key, number))
+        waited = not self.membership.recorded
+        out = self._carry(now, self.membership.stored(now, key, number))
+        return out + self.turn.take(now) if waited else out
 
     def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
         return self._carry(now, self.membership.store_failed(now, key, number, why))
@@ -197,10 +201,12 @@ class RingLayer(Layer):
             return [dropped(why.reason, what=str(why)), *self._carry(now, given_up)]
 
     def _recovering(self, now: Nanoseconds, attempt: Attempt, token: Token, last_aru: int) -> list[Action]:
+        if not attempt.exchange.waiting():
+            self.membership.finished()
         if not self.rings.visited(attempt, token, last_aru):
             return self.turn.stuck(now, token)
         out = self.rings.install(attempt)
-        out += self.sender.enter(self.rings.ring.id)
+        out += self.sender.enter(self.rings.ring.id, self.rings.ring.primary)
         out += self._carry(now, self.membership.installed(now))
         return out + self.turn.deliver()
 
@@ -214,7 +220,7 @@ class RingLayer(Layer):
             "waits": self._words(), "waits_since_ns": self._since(), "repeated": dict(self.rings.repeated),
             "apart": self.membership.apart(),
             "queues": {
-                "outbox": self.sender.waiting(), "unsafe": len(ring.store),
+                "outbox": self.sender.outbox.waiting(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,
             },
         }  # fmt: skip
@@ -233,7 +239,7 @@ class RingLayer(Layer):
             return f"frame {ring.my_aru + 1} of ring {ring.id}, asked for on the token"
         if ring.delivered < ring.my_aru:
             return f"frame {ring.delivered + 1} to be safe"
-        return "the token" if self.sender else ""
+        return "the token" if self.sender else self.sender.waits()
 
     def _since(self) -> Nanoseconds | None:
         """When that began, where it is remembered."""

@@ -102,6 +102,7 @@ class Ring:
         self.ahead = 0  # frames numbered early on the token in hand
         self.again: set[int] = set()  # sent again at the last visit
         self.room: int | None = None  # free delivery space; None: no limit
+        self.primary: bool | None = None  # whether the view is, where a policy says
         self.asked: set[int] = set()  # holes I have asked for
         self.repeated: Counter[MemberId] = Counter()  # those that came then, by who had sent them first
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits

@@ -68,6 +68,7 @@ class Rings:
         """All entries are in.  Raises WireError for one that is none, or cannot be true."""
         entries = self._read(committed)
         new = self._make(committed.ring_id, committed.members)
+        new.primary = committed.primary
         if not self.stamps:  # of frames from other rings their gateways know
             new.lives = dict(zip(committed.members, committed.incarnations, strict=True))
         self.attempt = Attempt(self.ring, new, committed, entries, self.number)

@@ -169,6 +169,8 @@ class Turning:
 
     def take(self, now: Nanoseconds) -> list[Action]:
         hand, ring = self.hand, self.current()
+        if self.rings.attempt is not None and not self.membership.recorded:
+            return []  # layer D3
         token, hand.pending = hand.pending, None
         if token is None or ring is None or not ring.accepts(token):
             return []

@@ -29,6 +29,8 @@ def l3(run: Run) -> Finding:
     stable = settling.stable_of(quiet)
     if stable is None:
         return settling.DISTURBED
+    if stopped := settling.halted(quiet, stable):
+        return stopped
     lives, view, why = settling.common_view(quiet, stable, stable.until_ns)
     if why:
         return cannot_judge(f"{why} (see L1)")

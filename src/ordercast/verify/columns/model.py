@@ -121,8 +121,12 @@ class Run:
     @cached_property
     def ended(self) -> list[bool]:
         """Whether a life's last words are there, or somebody saw it crash."""
+        return self._over(_END, _LEAVE, _CRASH)
+
+    def _over(self, *kinds: int) -> list[bool]:
+        """Whether a row of these kinds ends a life, its own or one of member 0."""
         c, kind = self.columns, self.kind
-        rows = np.flatnonzero((kind == _END) | (kind == _LEAVE) | (kind == _CRASH))
+        rows = np.flatnonzero(np.isin(kind, kinds))
         own = c["member"][rows] > 0
         who = np.where(own, c["member"][rows], c["sender"][rows]).tolist()
         which = np.where(own, c["incarnation"][rows], c["sender_incarnation"][rows]).tolist()
@@ -262,6 +266,21 @@ class Run:
         for stay in self.stays:
             out.setdefault(stay.code, []).append(stay)
         return out
+
+    @cached_property
+    def together(self) -> list[list[Stay]]:
+        """Whose orders are compared: where S18 is promised, all lives of a view; elsewhere those that go on from it to
+        the same view, and those that are in it at the end of the run."""
+        if "S18" in self.header.promises:
+            return list(self.by_view.values())
+        gone = self._over(_LEAVE, _CRASH)
+        later = [one == two for one, two in zip(self.life_member, [*self.life_member[1:], 0], strict=True)]
+        out: dict[tuple[int, int], list[Stay]] = {}
+        for stay in self.stays:
+            end = -1 - stay.life if gone[stay.life] or later[stay.life] else 0
+            onward = end if stay.next < 0 else self.view_code[self.view_at[stay.next].key]
+            out.setdefault((stay.code, onward), []).append(stay)
+        return list(out.values())
 
     @cached_property
     def event_view(self) -> Array:

@@ -229,10 +229,10 @@ def _logs(run: Run, stays: Sequence[Stay], keep: Array | None) -> list[Log]:
     return [Log(run, stay, stay.life, stay.first, stay.last, keep) for stay in stays]
 
 
-def _orders_in_views(run: Run, keep: Array | None) -> Finding | None:
+def _orders_in_views(run: Run, keep: Array | None, among: Iterable[list[Stay]] = ()) -> Finding | None:
     if keep is None and run.leader >= 0:
         return None
-    for stays in run.by_view.values():
+    for stays in among or run.together:
         if keep is None and run.one_log(stays) is not None:
             continue
         found = _one_order(run, _logs(run, stays, keep))
@@ -244,7 +244,7 @@ def _orders_in_views(run: Run, keep: Array | None) -> Finding | None:
 def _order_over_all(run: Run, keep: Array | None) -> Finding | None:
     if keep is None and run.leader >= 0:
         return None
-    if len(run.view_code) > 1 and _views_suffice(run) and _orders_in_views(run, keep) is None:
+    if len(run.view_code) > 1 and _views_suffice(run) and _orders_in_views(run, keep, run.by_view.values()) is None:
         return None
     cuts = run.event_cuts
     return _one_order(run, [Log(run, None, k, cuts[k], cuts[k + 1], keep) for k in range(run.lives)])
@@ -337,8 +337,8 @@ def _around(run: Run, logs: list[Log]) -> list[Step]:
 
 
 def _no_holes(run: Run, keep: Array | None) -> Finding | None:
-    """For every two lives in a view: what one delivered before a common unit, the other did too."""
-    for stays in run.by_view.values():
+    """For every two lives of a component: what one delivered before a common unit, the other did too."""
+    for stays in run.together:
         if len(stays) == 1 or (keep is None and run.one_log(stays) is not None):
             continue
         logs = _logs(run, stays, keep)

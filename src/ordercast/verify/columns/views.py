@@ -156,6 +156,9 @@ def _come_along(
             continue
         if member in come and then not in nexts and (member, then) in came:  # who was cut off goes elsewhere
             return f"has member {member}, which came from another view, in the transitional set"
+    times = run.columns["time_ns"]
+    if times[stay.view] == times[stay.transitional]:
+        come &= {member for member, key in came if key == then}  # a view between two: see the plain form
     for member in sorted(come & set(run.life_member)):
         if member not in ways and not run.lost.some(member):
             return f"has member {member}, which never was in that view, in the transitional set"

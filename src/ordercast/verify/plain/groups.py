@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named
-from ordercast.verify.plain.settling import common_view, stable_of
+from ordercast.verify.plain.settling import common_view, halted, stable_of
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
@@ -30,11 +30,12 @@ def s22(run: Run) -> Finding:
 
 
 def disagreement(run: Run) -> Finding | None:
-    """A run that ended in calm: those that stayed, in one view, were last told the same members of each group."""
+    """A run that ended in calm: those that stayed, in one view, were last told the same members of each group; but for
+    a view that is not primary, where nobody can tell anything."""
     if not any(any(life.of(Kind.GROUP_VIEW)) for life in run.lives):
         return None
     stable = stable_of(run)
-    if stable is None or not stable.stated:
+    if stable is None or not stable.stated or halted(run, stable):
         return None
     lives, view, _ = common_view(run, stable, stable.until_ns)
     if view is None or not all(_ended_empty(life, run.end_ns) for life in lives.values()):

@@ -8,7 +8,17 @@ from itertools import pairwise
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.bounds import Stability, delivery_ns, drain_ns, rotation_ns, token_ns
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named, view_key
-from ordercast.verify.plain.settling import DISTURBED, bound_of, common_view, regular_views, stable_of, untold, view_at
+from ordercast.verify.plain.settling import (
+    DISTURBED,
+    bound_of,
+    common_view,
+    halted,
+    primary_at,
+    regular_views,
+    stable_of,
+    untold,
+    view_at,
+)
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
 
@@ -16,6 +26,8 @@ def l3(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
+    if stopped := halted(run, stable):
+        return stopped
     lives, view, why = common_view(run, stable, stable.until_ns)
     if why:
         return cannot_judge(f"{why} (see L1)")
@@ -149,7 +161,8 @@ def l6(run: Run) -> Finding:
     stopped = max((row.time_ns for life in run.lives for row in life.of(Kind.SUBMIT)), default=0)
     if stable is not None:
         stopped = max(stopped, stable.since_ns)
-    for member in sorted(stays):
+    judged = [member for member in sorted(stays) if primary_at(_ended(run, ends[member]), ends[member].time_ns)]
+    for member in judged:
         row = ends[member]
         full = {name: size for name, size in ((row.detail or {}).get("queues") or {}).items() if size}
         if not full:
@@ -159,7 +172,11 @@ def l6(run: Run) -> Finding:
         if stable is None or row.time_ns < stopped + bound:
             return cannot_judge(f"{what}, less than {bound / 1e6:g} ms after the load stopped")
         return broken(what, [row])
-    return holds(len(stays))
+    return holds(len(judged))
+
+
+def _ended(run: Run, end: Row) -> Life:
+    return run.life[end.member, end.incarnation]
 
 
 def l7(run: Run) -> Finding:
@@ -169,6 +186,8 @@ def l7(run: Run) -> Finding:
         return holds(0)
     if stable is None:
         return DISTURBED
+    if stopped := halted(run, stable):
+        return stopped
     bound = delivery_ns(run.header, stable)
     if bound is None:
         return cannot_judge("the header names no timeout to measure in")
@@ -178,7 +197,7 @@ def l7(run: Run) -> Finding:
         for row in life.of(Kind.SUBMIT, Kind.REFUSE):
             if row.time_ns < stable.since_ns or row.time_ns > stable.until_ns or life.member not in stable.members:
                 continue
-            if row.kind == Kind.SUBMIT:
+            if row.kind == Kind.SUBMIT or (row.detail or {}).get("why") == "not primary":
                 first = None
             elif _overloaded(row):
                 first = first or row

@@ -125,6 +125,19 @@ class Run:
         rows = (row for life in self.lives for row in life.of(Kind.DELIVER))
         return started, crashed, viewed, {(row.sender or 0, row.sender_incarnation or 0) for row in rows}
 
+    @cached_property
+    def together(self) -> list[list[tuple[Life, Stay]]]:
+        """Whose orders are compared: where S18 is promised, all lives of a view; elsewhere those that go on from it to
+        the same view, and those that are in it at the end of the run."""
+        whole, newest = "S18" in self.header.promises, {life.member: life for life in self.lives}
+        out: dict[tuple[object, ...], list[tuple[Life, Stay]]] = defaultdict(list)
+        for life in self.lives:
+            gone = life.crash is not None or any(life.of(Kind.LEAVE)) or newest[life.member] is not life
+            for stay in life.stays:
+                onward = ("gone", *life.key) if stay.next is None and gone else ("to", view_key(stay.next))
+                out[stay.key, () if whole else onward].append((life, stay))
+        return list(out.values())
+
     def meant_for(self, member: int, message: MessageId) -> bool:
         """Whether a member must have the message: to no group, or to one it was in when others delivered it."""
         row = self.originated.get(message)

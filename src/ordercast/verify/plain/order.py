@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ordercast.trace.schema import Kind, Row
 from ordercast.types import ViewKind
-from ordercast.verify.plain.model import Delivery, Life, MessageId, Run, Stay, ViewKey, messages, named, view_key
+from ordercast.verify.plain.model import Delivery, Life, MessageId, Run, ViewKey, messages, named, view_key
 from ordercast.verify.verdict import Finding, broken, holds
 
 # ------------------------------------------------------------------------------------------------------ FIFO, causal
@@ -118,13 +118,9 @@ def _per_group(run: Run, check: Callable[[Keep], Finding]) -> Finding:
 
 
 def _orders_in_views(run: Run, keep: Keep) -> Finding:
-    logs: dict[ViewKey | None, list[Log]] = defaultdict(list)
-    for life in run.lives:
-        for stay in life.stays:
-            logs[stay.key].append(list(filter(keep, stay.deliveries)))
     judged = 0
-    for of_view in logs.values():
-        found = _one_order(of_view)
+    for component in run.together:
+        found = _one_order([list(filter(keep, stay.deliveries)) for _, stay in component])
         judged += found.judged
         if found.state != "holds":
             return found
@@ -217,18 +213,13 @@ def _ends(steps: list[Step]) -> list[Row]:
 
 
 def _no_holes(run: Run, keep: Keep) -> Finding:
-    """For every two lives in a view: what one delivered before a common message, the other did too."""
-    stays: dict[ViewKey | None, list[tuple[Life, Stay, Log]]] = defaultdict(list)
-    judged = 0
-    for life in run.lives:
-        for stay in life.stays:
-            log = list(filter(keep, stay.deliveries))
-            judged += len(log)
-            stays[stay.key].append((life, stay, log))
-    for of_view in stays.values():
-        for p in of_view:
-            for q in of_view:
-                found = _hole(run, p[2], q[0], q[2]) if p is not q else None
+    """For every two lives of a component: what one delivered before a common message, the other did too."""
+    components = [[(life, list(filter(keep, stay.deliveries))) for life, stay in of] for of in run.together]
+    judged = sum(len(log) for component in components for _, log in component)
+    for component in components:
+        for p in component:
+            for q in component:
+                found = _hole(run, p[1], *q) if p is not q else None
                 if found:
                     return broken(*found, judged)
     return holds(judged)

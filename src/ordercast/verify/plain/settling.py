@@ -44,6 +44,19 @@ def view_at(life: Life, time_ns: int) -> Row | None:
     return ([None, *(row for row in regular_views(life) if row.time_ns <= time_ns)])[-1]
 
 
+def primary_at(life: Life | None, time_ns: int) -> bool:
+    """Whether a life's view may do something then: it is not known not to be primary."""
+    view = view_at(life, time_ns) if life is not None else None
+    return view is None or (view.detail or {}).get("primary") is not False
+
+
+def halted(run: Run, stable: Stability) -> Finding | None:
+    """Those that stay are not primary in the end: they deliver nothing, and what they accepted waits, by the policy."""
+    if all(primary_at(life_at(run, member, stable.until_ns), stable.until_ns) for member in stable.members):
+        return None
+    return holds(0, "those that stay are not primary")
+
+
 def common_view(run: Run, stable: Stability, time_ns: int) -> tuple[dict[int, Life], ViewKey | None, str]:
     """The lives of those that stay, the view they are all in then (None: no views), or why there is none."""
     lives: dict[int, Life] = {}
@@ -108,6 +121,8 @@ def l2(run: Run) -> Finding:
     stable = stable_of(run)
     if stable is None:
         return _lasting(run)
+    if stopped := halted(run, stable):
+        return stopped
     settled = stable.since_ns + bound_of(run, stable)
     if stable.until_ns <= settled:
         return cannot_judge("the run ended before views had to settle")
@@ -160,7 +175,8 @@ def _lasting(run: Run) -> Finding:
     _, view, why = common_view(run, stable, onset)
     if why or view is None:
         return cannot_judge(f"when the lasting fault set in, {why or 'nobody had a view'}")
-    after = {life: [row for row in regular_views(life) if row.time_ns > onset] for life in run.lives}
+    goes_on = [life for life in run.lives if primary_at(life, run.end_ns)]
+    after = {life: [row for row in regular_views(life) if row.time_ns > onset] for life in goes_on}
     most = flapping_views(run.header, faults, run.end_ns - onset)
     settled = run.end_ns if most else onset + 4 * bound_of(run, stable)
     if run.end_ns < settled:
@@ -170,7 +186,7 @@ def _lasting(run: Run) -> Finding:
         if len(views) - len(late) > (most or 2) or late:
             what = f"member {life.member} installed {len(views)} views under a lasting fault, {len(late)} of them late"
             return unless_noted(run, broken(f"{what}; {most or 2} are allowed", [faults[0], *views[:4]]))
-    return _stands_still(run, faults[0], bound_of(run, stable)) or holds(len(run.lives))
+    return _stands_still(run, faults[0], bound_of(run, stable)) or holds(len(after))
 
 
 def _stands_still(run: Run, fault: Row, bound: int) -> Finding | None:
@@ -184,6 +200,8 @@ def _stands_still(run: Run, fault: Row, bound: int) -> Finding | None:
     stopped: Row | None = None
     for core in _cores(members, (fault.detail or {}).get("fields", {}).get("pairs", ())):
         lives = [life for member in core if (life := last[member]) is not None]
+        if not all(primary_at(life, run.end_ns) for life in lives):
+            return None
         submits = [row for life in lives for row in life.of(Kind.SUBMIT) if row.time_ns > fault.time_ns]
         submit = max(submits, key=lambda row: row.time_ns, default=None)
         if submit is None or grouped or submit.time_ns > run.end_ns - 2 * bound:

@@ -107,7 +107,7 @@ class Summary:
             "quasi_order": {
                 "violating": self.violating,
                 "messages": self.quasi,
-                "rate": bounds(self.violating, self.quasi),
+                "bounds": bounds(self.violating, self.quasi),
             },
             "digest": self.digest(),
         }

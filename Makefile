@@ -6,9 +6,10 @@
 # make bench-setup  what the benchmarks in benchmarks/ need beside, into .venv (DuckDB, Polars, SimPy)
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
-# make fuzz      a million forged packets per protocol between honest members; goes on where it was interrupted
+# make fuzz      a million forged packets per protocol between honest members, ten million damaged inputs at every door; goes on where it was interrupted
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make every-packet  a fault after every single packet of a view change (about half an hour)
+# make every-way  every small causal order on every way through it, for ToTo (some minutes)
 # make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -24,7 +25,7 @@ SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 2
 
-.PHONY: fuzz every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: fuzz every-way every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -61,12 +62,16 @@ mutants: setup
 
 fuzz: setup
 	$(PY) -m tests.fuzz
+	$(PY) -m tests.fuzz --inputs 10000000
 
 membership: setup
 	$(PY) benchmarks/membership_figures.py
 
 every-packet: setup
 	$(PY) tests/transis/every_packet.py
+
+every-way: setup
+	$(PY) -m tests.toto.every_way
 
 soak: setup
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

@@ -1,11 +1,12 @@
-"""The view-synchronous layer beside the token ring: causal and token_site interleaved with totem, medians.
+"""The view-synchronous layer and the protocols on it beside the token ring, interleaved with totem, medians.
 
-    python benchmarks/layer_beside_ring.py [bench cost] [--rounds 5] [--secs 3] [--out benchmarks/results/layer.json]
+    python benchmarks/layer_beside_ring.py [bench cost votes] [--rounds 5] [--secs 3] [--out FILE]
 
 bench   four members on loopback, each protocol in turn, round by round: messages/s and processor time per message at
         100 B and 1 kB, latency at 2000 messages/s of 1 kB, processor share of an idle group
 cost    what one reception costs the layer alone: the packets that one of n members gets of the others are recorded,
         fed to a fresh core and timed, beside a fixed loop that tells how fast this machine is just now
+votes   the same messages, in causal order, fed to the core of toto alone
 `crash_recovery.py --protocol P` and `ring_conditions.py idle slow stopped --protocol P` measure the rest.
 Prints one JSON object.
 """
@@ -24,15 +25,19 @@ from typing import Any
 
 from here import here
 
-from ordercast.contract import Packet, Setup
+from ordercast import registry
+from ordercast.contract import Packet, Received, Setup, ViewChange
 from ordercast.lab.bench import BenchPlan, bench
 from ordercast.protocols.causal import Sent
+from ordercast.protocols.toto.core import Null, Toto
+from ordercast.protocols.toto.core import Sent as Vote
 from ordercast.transis.link import Link
+from ordercast.transis.reception import Reception
 from ordercast.transis.traffic import Traffic
-from ordercast.types import Frame, Identity, Peer, Service, ViewId
+from ordercast.types import Frame, Identity, Peer, Service, View, ViewId, ViewKind
 
 VIEW, T_NS = ViewId(8, 1), 200_000_000
-PROTOCOLS = ("totem", "causal", "token_site")
+PROTOCOLS = ("totem", *(name for name in registry.names() if "the view-synchronous layer" in registry.get(name).needs))
 CELLS: dict[str, dict[str, Any]] = {
     "100 B, all send": {"size": 100},
     "1 kB, all send": {"size": 1000},
@@ -104,6 +109,45 @@ def reception(n: int, rounds: int = 5) -> dict[str, Any]:
     return {"members": n, "receptions": len(tape), "us": round(us, 2), "loop_us": calibration()}
 
 
+def votes(n: int, rounds: int = 5) -> dict[str, Any]:
+    """Microseconds of process time for one reception by the core of toto, at one of n members."""
+    events = ballots_of(n)
+    found = []
+    for _ in range(rounds):
+        core = _voter(n)
+        begun = time.process_time_ns()
+        for event in events:
+            core.up(1_000, event, 0)
+        found.append((time.process_time_ns() - begun) / len(events) / 1e3)
+    us, sets = round(statistics.median(found), 2), core.ballots.activations
+    return {"members": n, "receptions": len(events), "sets": sets, "us": us, "loop_us": calibration()}
+
+
+def ballots_of(n: int) -> list[Received]:
+    """The stream in causal order, every message agreed; member 1 adds a null wherever its vote is waited for."""
+    reception: Reception[Packet] = Reception(n)
+    core, events = _voter(n), list[Received]()
+
+    def hear(rank: int, seq: int, body: Vote | Null, vec: tuple[int, ...]) -> None:
+        events.append(Received(rank + 1, seq, body, vec))
+        core.up(1_000, events[-1], 0)
+
+    for source, packet in stream(n, min(4_000, 48_000 // n)):
+        for rank, seq, data in reception.offer(source - 1, packet.seq, packet.vec, packet) or ():  # type: ignore[attr-defined]
+            frame = Frame(rank + 1, 1, seq, 1, int(Service.AGREED), b"\x64\0\0\0", bytes(100))
+            hear(rank, seq, Vote(frame), data.vec)  # type: ignore[attr-defined]
+            if core.ballots.lacks(0):
+                hear(0, core.have[0] + 1, Null(), (core.have[0] + 1, *core.have[1:]))
+    return events
+
+
+def _voter(n: int) -> Toto:
+    members = tuple(range(1, n + 1))
+    core = Toto(Setup(Identity(1, 1, members), T_NS, None, 1400, random.Random(1)), lambda size: size // 2 + 1)
+    core.up(0, ViewChange(View(VIEW, ViewKind.REGULAR, members)), 0)
+    return core
+
+
 def _in_view(n: int) -> Link:
     """A layer in a working view of n members that all hear each other."""
     identity = Identity(1, 1, tuple(range(1, n + 1)))
@@ -126,7 +170,7 @@ def calibration() -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("what", nargs="*", metavar="WHAT", default=["bench", "cost"])
+    options.add_argument("what", nargs="*", metavar="WHAT", default=["bench", "cost", "votes"])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--secs", type=float, default=3.0)
     options.add_argument("--out", type=Path)
@@ -138,6 +182,8 @@ def main() -> None:
         result["bench"] = interleaved(given.rounds, given.secs)
     if "cost" in given.what:
         result["cost"] = [reception(n) for n in MEMBERS]
+    if "votes" in given.what:
+        result["votes"] = [votes(n) for n in MEMBERS]
     if given.out:
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -134,7 +134,15 @@ def picture_of_a_causal_crash() -> str:
     return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
 
 
+def picture_of_votes(protocol: str) -> str:
+    scenario = Scenario(protocol=protocol, members=3, messages=6, seed=3, load=Load(rate=3000.0))
+    title = f"{protocol}: three members, six messages, one order"
+    return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
+
+
 PICTURES = {
+    "docs/img/allack.svg": lambda: picture_of_votes("allack"),
+    "docs/img/toto.svg": lambda: picture_of_votes("toto"),
     "docs/img/one_order.svg": picture_of_one_order,
     "docs/img/crash.svg": picture_of_a_crash,
     "docs/img/causal_crash.svg": picture_of_a_causal_crash,

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-EXTRAS=sweep,spark,spark-connect,plots,fast
+EXTRAS=sweep,spark,spark-connect,plots,fast,metrics
 LOG=.venv/setup.log
 MARK=.venv/.ready
 BENCH_MARK=.venv/.bench-ready

@@ -8,6 +8,7 @@ disagree, that is a fault too: neither wins in silence.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,8 @@ import msgspec
 import tomli_w
 from msgspec import Meta, Struct
 
-from ordercast import addresses, interfaces, registry
+from ordercast import addresses, interfaces, places, registry
+from ordercast.contract import TAGGER
 from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
@@ -25,13 +27,14 @@ from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import meant, short
 
 MTU_MIN = 576
-UDP_HEADER_BYTES = 28
+UDP_HEADER_BYTES, UDP_HEADER_BYTES_IPV6 = 28, 48
 TIMEOUT_MS_LOOPBACK, TIMEOUT_MS, TIMEOUT_MS_MAX = 200, 1000, 600_000
 PORT = 7400
-MULTICAST_ADDRESS = "239.192.74.0"
+MULTICAST_ADDRESS, MULTICAST_ADDRESS_IPV6 = "239.192.74.0", "ff15::6f63:7400"
 MODES = ("multicast", "unicast")
 LEVELS = ("off", "deliver", "full", "record")
 PARTITION_LATER = ("keep-oldest", "static-quorum", "primary-weight")
+KEY_ITSELF = re.compile(r"[0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?")
 ONE_EACH = "one [[member]] table with id and address for each member"
 
 
@@ -49,6 +52,13 @@ def _directory(value: Any) -> str:
     name = string(value)
     if not name or not name.isprintable():
         raise ValueError("expected the name of a directory")
+    return name
+
+
+def _key(value: Any) -> str:
+    name = string(value)
+    if not name or not name.isprintable():
+        raise ValueError("expected the name of a file")
     return name
 
 
@@ -90,6 +100,7 @@ class MemberEntry(Struct, frozen=True):
     address: Annotated[
         tuple[str, int], Rule(addresses.host_and_port), Need("an address such as 127.0.0.1:7401")
     ] = ("", 0)  # fmt: skip
+    bind: Annotated[tuple[str, int], Rule(addresses.bind)] = ("", 0)  # where its socket is, if that is not `address`
 
 
 class TaggerConfig(Struct, frozen=True):
@@ -110,6 +121,7 @@ class GroupFile(Struct, frozen=True):
     packet_bytes: Bytes = 0
     state_dir: Directory = "state"
     partition: Annotated[str, Rule(_partition)] = ALL_CONTINUE
+    key: Annotated[str, Rule(_key)] = ""
     insecure: bool = False
     options: dict[str, Any] = {}
     net: NetConfig = NetConfig()
@@ -125,8 +137,10 @@ class Member(Struct, frozen=True):
     """One member and where its unicast socket is."""
 
     id: int
-    address: str
+    address: str  # or its name
     port: int
+    bind: str = ""  # where its socket is, if that is not where others find it
+    bind_port: int = 0
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
@@ -143,8 +157,9 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = ALL_CONTINUE
+    key: str = ""  # the file's name
     insecure: bool = False
-    tagger: tuple[str, int] | None = None
+    tagger: Member | None = None  # who numbers, and is none
     base: Path = Path()
 
     @property
@@ -156,11 +171,24 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
         return self.base / self.trace.dir
 
     @property
+    def key_path(self) -> Path | None:
+        return self.base / self.key if self.key else None
+
+    @property
+    def ipv6(self) -> bool:
+        return places.ipv6(self.everybody, self.net.address if self.net.mode == "multicast" else "")
+
+    @property
     def timeout_ns(self) -> int:
         return self.timeout_ms * 1_000_000
 
     def member(self, me: int) -> Member:
-        return next(member for member in self.members if member.id == me)
+        return next(member for member in self.everybody if member.id == me)
+
+    @property
+    def everybody(self) -> tuple[Member, ...]:
+        """The members, and the tagger where there is one."""
+        return self.members if self.tagger is None else (*self.members, self.tagger)
 
     def state_path(self, me: int) -> Path:
         return self.base / self.state_dir / f"member-{me}"
@@ -184,18 +212,20 @@ def load(
     path = Path(path)
     source = Source.of_file(path, "group.toml")
     if not source.data:
-        raise ConfigError([f"{path}: is empty: expected at least group, [[member]] and insecure = true"])
+        raise ConfigError([f"{path}: is empty: expected at least group, [[member]] and key"])
     return _build(source, path.parent, me, os.environ if environ is None else environ, here)
 
 
-def make(given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Path | None = None) -> GroupConfig:
+def make(
+    given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Path | None = None, *, here: bool = True
+) -> GroupConfig:
     """The same from Python, checked as a file is: a dict of its shape, or a configuration put together by hand.
 
     The environment is not looked at.
     """
     if isinstance(given, GroupConfig):
         base, given = Path(given.base), _written(given)
-    return _build(Source("configuration", dict(given)), base or Path.cwd(), me, {})
+    return _build(Source("configuration", dict(given)), base or Path.cwd(), me, {}, here)
 
 
 # ---------------------------------------------------------------------------------------------------------- building
@@ -203,26 +233,31 @@ def make(given: Mapping[str, Any] | GroupConfig, me: int | None = None, base: Pa
 
 def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str], here: bool = True) -> GroupConfig:
     overlay(source, GroupFile, environ)
+    if KEY_ITSELF.fullmatch(str(source.data.get("key", ""))):
+        source.data["key"] = "group.key"  # told here, where it is not repeated
+        source.fault("key", "expected the name of a file, never the key itself")
     file: GroupFile = source.part(source.data, GroupFile)
-    members = _members(source, file)
-    loopback = all(interfaces.is_loopback(member.address) for member in members)
-    net = _net(source, file.net, loopback)
-    loopback = loopback and interfaces.is_loopback(net.interface)
-    mtu = interfaces.mtu_of(net.interface or next((m.address for m in members if m.id == me), ""))
-    datagram_bytes = file.datagram_bytes or min(mtu - UDP_HEADER_BYTES, DATAGRAM_BYTES_LOOPBACK)
     options = None
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
-    tagger = _tagger(source, file, options)
-    if tagger is not None:
-        loopback = loopback and interfaces.is_loopback(tagger[0])
+    members = _members(source, file)
+    tagger = _tagger(source, file, options, members)
+    everybody = members if tagger is None else (*members, tagger)
+    loopback = all(interfaces.is_loopback(each.address) for each in everybody)
+    net = _net(source, file.net, everybody, loopback)
+    loopback = loopback and interfaces.is_loopback(net.interface)
+    multicast = net.address if net.mode == "multicast" else ""
+    places.one_kind(source, everybody, multicast, net.interface)
+    mtu = interfaces.mtu_of(net.interface or next((m.bind or m.address for m in everybody if m.id == me), ""))
+    head = UDP_HEADER_BYTES_IPV6 if places.ipv6(everybody, multicast) else UDP_HEADER_BYTES
+    datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
     if here:
-        _insecure(source, file.insecure, members, net, loopback)
+        places.sealed_or_not(source, file.insecure, file.key, base, everybody, net.interface, loopback)
     else:
         source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
-    _own(source, me, members)
+    places.own(source, me, everybody)
     if file.trace.keep_mb and file.trace.level == "record":
         words = 'level = "record" needs all that was written: remove one of the two'
         source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
@@ -242,13 +277,14 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
+        key=file.key,
         insecure=file.insecure,
         tagger=tagger,
         base=base,
     )
 
 
-def _tagger(source: Source, file: GroupFile, options: Any) -> tuple[str, int] | None:
+def _tagger(source: Source, file: GroupFile, options: Any, members: tuple[Member, ...]) -> Member | None:
     """Where the tagger is; a protocol that needs one must be told, any other must not."""
     if options is None:
         return None
@@ -265,7 +301,12 @@ def _tagger(source: Source, file: GroupFile, options: Any) -> tuple[str, int] | 
         if not source.faulty("tagger"):
             source.fault("tagger", words)
         return None
-    return file.tagger.address[0], file.tagger.address[1] or file.net.port
+    own = Member(TAGGER, file.tagger.address[0], file.tagger.address[1] or file.net.port)
+    for other in members:
+        if (other.address, other.port) == (own.address, own.port):
+            place = addresses.written(own.address, own.port)
+            source.fault("tagger.address", f"{place}: member {other.id} has this address and port: give each its own")
+    return own
 
 
 def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
@@ -276,21 +317,25 @@ def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
         return ()
     found: list[Member] = []
     for k, entry in enumerate(file.member):
-        own = Member(entry.id, entry.address[0], entry.address[1] or file.net.port)
+        port, (host, bound) = entry.address[1] or file.net.port, entry.bind
+        own = Member(entry.id, entry.address[0], port, host, (bound or port) if host else 0)
         for other in found:
             if own.id and other.id == own.id:
                 source.fault(f"member[{k}].id", f"{own.id}: another member has this id: expected each once")
             if own.address and (other.address, other.port) == (own.address, own.port):
-                words = f"{own.address}:{own.port}: member {other.id} has this address and port: give each its own"
+                place = addresses.written(own.address, own.port)
+                words = f"{place}: member {other.id} has this address and port: give each its own"
                 source.fault(f"member[{k}].address", words)
         found.append(own)
     return tuple(sorted((m for m in found if m.id and m.address), key=lambda m: m.id))
 
 
-def _net(source: Source, net: NetConfig, loopback: bool) -> NetConfig:
+def _net(source: Source, net: NetConfig, members: tuple[Member, ...], loopback: bool) -> NetConfig:
     written = source.data.get("net", {})
     if not isinstance(written, dict):
         return net
+    if net.mode == "multicast" and "address" not in written and places.ipv6(members, ""):
+        net = msgspec.structs.replace(net, address=MULTICAST_ADDRESS_IPV6)
     if net.mode == "unicast" and "address" in written:
         words = 'is a multicast group, which mode = "unicast" does not use: remove one of the two'
         source.fault("net.address", words)
@@ -299,27 +344,6 @@ def _net(source: Source, net: NetConfig, loopback: bool) -> NetConfig:
     if net.mode == "multicast":
         source.fault("net.interface", "is missing: expected the name or address of the interface multicasts leave by")
     return msgspec.structs.replace(net, interface="")
-
-
-def _insecure(source: Source, given: bool, members: tuple[Member, ...], net: NetConfig, loopback: bool) -> None:
-    if not given and not source.faulty("insecure"):
-        words = "datagrams are not sealed yet: expected insecure = true, on loopback or in a namespace"
-        source.fault("insecure", words)
-    if not loopback and not interfaces.in_own_namespace():
-        far = [f"member {m.id} at {m.address}" for m in members if not interfaces.is_loopback(m.address)]
-        words = far[0] if far else f"interface {net.interface}"
-        source.fault("insecure", f"{words}: expected 127.0.0.0/8, or a network namespace other than the host's")
-
-
-def _own(source: Source, me: int | None, members: tuple[Member, ...]) -> None:
-    if me is None or not members:
-        return
-    own = [member for member in members if member.id == me]
-    if not own:
-        known = ", ".join(str(member.id) for member in members[:9]) + (", ..." if len(members) > 9 else "")
-        source.fault("", f"member {short(me)} is not listed: expected one of {known}")
-    elif not interfaces.is_local(own[0].address):
-        source.fault("", f"member {me}: {own[0].address} is not an address of this machine")
 
 
 # ----------------------------------------------------------------------------------------------------------- writing
@@ -348,6 +372,7 @@ def _written(config: GroupConfig) -> dict[str, Any]:
         "packet_bytes": config.packet_bytes,
         "state_dir": config.state_dir,
         "partition": config.partition,
+        "key": config.key,
         "insecure": config.insecure,
         "member": members,
         "options": options,
@@ -355,8 +380,9 @@ def _written(config: GroupConfig) -> dict[str, Any]:
         "trace": _table(config.trace),
     }
     if config.tagger is not None:
-        written["tagger"] = {"address": f"{config.tagger[0]}:{config.tagger[1]}"}
-    return {key: value for key, value in written.items() if key != "packet_bytes" or value != 0}
+        written["tagger"] = {"address": addresses.written(config.tagger.address, config.tagger.port)}
+    left_out = {"packet_bytes": 0, "key": ""}
+    return {key: value for key, value in written.items() if key not in left_out or value != left_out[key]}
 
 
 def _table(part: Any) -> Any:
@@ -364,4 +390,5 @@ def _table(part: Any) -> Any:
 
 
 def _entry(member: Member) -> dict[str, Any]:
-    return {"id": member.id, "address": f"{member.address}:{member.port}"}
+    entry = {"id": member.id, "address": addresses.written(member.address, member.port)}
+    return entry | ({"bind": addresses.written(member.bind, member.bind_port)} if member.bind else {})

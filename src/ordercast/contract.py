@@ -141,12 +141,14 @@ class Control(Event, frozen=True, gc=False):
 
 
 class Received(Event, frozen=True, gc=False):
-    """The reliable layer inserted a multicast; causal order, own ones included."""
+    """The reliable layer inserted a multicast; causal order, own ones included.  `told`: its frame came in a flush, and
+    the layer has said Receive of it then; else that is for whoever hears this."""
 
     sender: MemberId
     seq: int
     body: Body
     vec: tuple[int, ...] = ()
+    told: bool = False
 
 
 class UnicastReceived(Event, frozen=True, gc=False):

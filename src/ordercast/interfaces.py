@@ -37,23 +37,27 @@ def address_of(interface: str) -> str | None:
     return interface if is_local(interface) else None
 
 
+def names() -> list[str]:
+    return [name for _, name in socket.if_nameindex()]
+
+
+def index_of(interface: str) -> int:
+    """The number of an interface given by name or by an address of it; OSError if there is no such thing here."""
+    return socket.if_nametoindex(_name_of(interface))
+
+
 def mtu_of(interface: str) -> int:
     """Its largest packet; Ethernet's where it cannot be known here."""
     try:
-        return int((Path("/sys/class/net") / name_of(interface) / "mtu").read_text())
+        return int((Path("/sys/class/net") / _name_of(interface) / "mtu").read_text())
     except (OSError, ValueError):
         return ETHERNET_MTU
-
-
-def name_of(interface: str) -> str:
-    """The name of an interface given by name or by its address."""
-    return next((name for name, address in addresses().items() if interface in (name, address)), interface)
 
 
 def one_processor(interface: str, base: Path = Path("/sys/class/net")) -> bool:
     """Whether receive steering puts all that comes in by it on one processor, so that all sockets hear one order."""
     masks = set()
-    for queue in (base / name_of(interface) / "queues").glob("rx-*/rps_cpus"):
+    for queue in (base / _name_of(interface) / "queues").glob("rx-*/rps_cpus"):
         try:
             masks.add(int(queue.read_text().strip().replace(",", ""), 16))
         except (OSError, ValueError):
@@ -61,20 +65,37 @@ def one_processor(interface: str, base: Path = Path("/sys/class/net")) -> bool:
     return len(masks) == 1 and masks.pop().bit_count() == 1
 
 
+def _name_of(interface: str) -> str:
+    """The name of an interface given by name or by an address of it."""
+    if ":" in interface:
+        wanted = ipaddress.ip_address(interface)
+        return next((name for name, address in _ipv6() if address == wanted), interface)
+    return next((name for name, address in addresses().items() if interface in (name, address)), interface)
+
+
+def _ipv6() -> list[tuple[str, ipaddress.IPv6Address]]:
+    """Interface name and each of its IPv6 addresses."""
+    try:
+        lines = Path("/proc/net/if_inet6").read_text().split("\n")
+    except OSError:
+        return []
+    return [(line.split()[5], ipaddress.IPv6Address(bytes.fromhex(line[:32]))) for line in lines if line]
+
+
 def is_loopback(address: str) -> bool:
     try:
-        return ipaddress.IPv4Address(address).is_loopback
+        return ipaddress.ip_address(address).is_loopback
     except ValueError:
-        return address == "lo"
+        return address in ("lo", "localhost")
 
 
 def is_local(address: str) -> bool:
     """Can a socket of this machine have this address?"""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.bind((address, 0))
-        except OSError:
-            return False
+    except OSError:
+        return False
     return True
 
 

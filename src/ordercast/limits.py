@@ -27,6 +27,11 @@ RING_SEQ_MAX = 2**62  # of what is heard of others; leaves room to raise it for 
 STORED_NUMBER_MAX = RING_SEQ_MAX + 2**32  # what a member may use itself; incarnations (ns) reach it in 2116
 COMMIT_TOKEN_BYTES_MAX = 65_000  # with the entries of all its members: what one packet can carry
 ENTRY_BYTES_MAX = 8_192  # what one member's protocol writes on it; in a large group its share is less
+STRANGERS_PER_S = 50  # datagrams of lives not heard before, and such from elsewhere, that are opened per address
+UNOPENED_PER_S = 1_000  # of all addresses together
+STRANGERS_MAX = 1_024  # addresses whose rates are kept
+KEY_BYTES = 32
+KEYS_MAX = 2  # that a member opens datagrams with
 
 
 def entry_bytes_max(members: int) -> int:

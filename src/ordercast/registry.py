@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, inspect, structs
 
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
@@ -25,20 +25,33 @@ class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Draw:
-    """Beside the type of an option: values that lead into other branches, for the swarm to draw."""
+    """Beside the type of an option: values that lead into other branches, for the swarm to draw; and, where the type
+    does not tell it, what is legal."""
 
-    def __init__(self, *values: Any) -> None:
-        self.values = values
+    def __init__(self, *values: Any, legal: str = "") -> None:
+        self.values, self.legal = values, legal
+
+
+def draw_of(kind: Any) -> Draw | None:
+    """What stands beside the type of an option."""
+    return next((note for note in getattr(kind, "__metadata__", ()) if isinstance(note, Draw)), None)
 
 
 @cache
 def draws(options: type[Struct]) -> dict[str, tuple[Any, ...]]:
-    """Option -> what may be drawn for it, in the order of the options; a boolean is one or the other."""
+    """Option -> what may be drawn for it, in the order of the options: the values it names, else one of its words, true
+    or false, or the bounds of its number; an option without any of these is left alone."""
     found: dict[str, tuple[Any, ...]] = {}
     for field in structs.fields(options):
-        notes = [note for note in getattr(field.type, "__metadata__", ()) if isinstance(note, Draw)]
-        if notes or field.type is bool:
-            found[field.name] = notes[0].values if notes else (False, True)
+        note, kind = draw_of(field.type), inspect.type_info(field.type)
+        if note is not None:
+            found[field.name] = note.values
+        elif isinstance(kind, inspect.BoolType):
+            found[field.name] = (False, True)
+        elif isinstance(kind, inspect.LiteralType):
+            found[field.name] = tuple(kind.values)
+        elif isinstance(kind, inspect.IntType | inspect.FloatType) and kind.ge is not None and kind.le is not None:
+            found[field.name] = (kind.ge, kind.le)
     return found
 
 
@@ -85,11 +98,13 @@ class ProtocolInfo(Struct, frozen=True):
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "allack": "ordercast.protocols.toto",
     "causal": "ordercast.protocols.causal",
     "dpg": "ordercast.protocols.dpg",
     "fifo": "ordercast.protocols.causal",
     "token_site": "ordercast.protocols.hybrid",
     "totem": "ordercast.protocols.totem",
+    "toto": "ordercast.protocols.toto",
 }
 _EXTRA: dict[str, ProtocolInfo] = {}
 

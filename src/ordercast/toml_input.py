@@ -80,8 +80,13 @@ def unfit(value: Any, kind: Any) -> str:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        return one_of(value, get_args(kind)) if get_origin(kind) is Literal else _words(inspect.type_info(kind))
+        return one_of(value, get_args(kind)) if get_origin(kind) is Literal else expected(kind)
     return ""
+
+
+def expected(kind: Any) -> str:
+    """What a type takes, in words."""
+    return _words(inspect.type_info(kind))
 
 
 class Source:
@@ -248,7 +253,7 @@ def _needed(field: structs.FieldInfo) -> str:
     notes = [note for note in getattr(field.type, "__metadata__", ()) if isinstance(note, Need)]
     if not notes and not field.required:
         return ""
-    return next((note.words for note in notes if note.words), "") or _words(inspect.type_info(field.type))
+    return next((note.words for note in notes if note.words), "") or expected(field.type)
 
 
 # ----------------------------------------------------------------------------------------------------------- words

@@ -137,11 +137,13 @@ def group(**more: object) -> dict[str, object]:
 
 def test_the_tagger_of_a_configuration() -> None:
     made = configuration.make(group(tagger={"address": "127.0.0.1:7499"}))
-    assert made.tagger == ("127.0.0.1", 7499)
+    assert made.tagger == configuration.Member(0, "127.0.0.1", 7499)
     assert configuration.make(made).tagger == made.tagger
     for given, said in [
         (group(), "is missing"),
         (group(tagger={}), "address"),
+        (group(tagger={"address": "127.0.0.1:7411"}), "tagger.address.*member 1 has this address"),
+        (group(tagger={"address": "[::1]:7499"}), "one kind of address"),
         (group(tagger={"address": "127.0.0.1:7499"}, protocol="totem"), "no use for one"),
         (group(tagger={"address": "127.0.0.1:7499"}, options={"channel": "lan"}), "no use for one"),
         (group(options={"channel": "wan"}), "which only the simulator has"),
@@ -149,3 +151,13 @@ def test_the_tagger_of_a_configuration() -> None:
     ]:
         with pytest.raises(ConfigError, match=said):
             configuration.make(given)
+
+
+def test_a_tagger_is_one_of_this_machine_and_of_a_group_that_has_one() -> None:
+    far = {"address": "192.0.2.7:7499"}
+    with pytest.raises(ConfigError, match=r"the tagger: 192.0.2.7 is not an address of this machine"):
+        configuration.make(group(tagger=far), me=0)
+    with pytest.raises(ConfigError, match=r"the tagger at 192.0.2.7: expected 127.0.0.0/8"):
+        configuration.make(group(tagger=far), me=1)
+    with pytest.raises(ConfigError, match="tagger: is missing: this group has none"):
+        configuration.make(group(protocol="totem"), me=0)

@@ -3,6 +3,8 @@
 In pieces of 5,000 forged packets, each a group of its own by its seed; goes on where it was interrupted.  Prints
 counts per protocol and packet type, the longest step, the heaviest stack and the longest way back to one view.  It ends
 where a member fares ill; the piece is named and can be run alone (`--piece`).
+
+With `--inputs 10000000` damaged inputs at every door instead (`inputs.py`), so many in all.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from collections import Counter
 from pathlib import Path
 
 import msgspec
+from tests.fuzz import inputs
 from tests.fuzz.campaign import Piece, piece
 
 from ordercast import registry
 
 PACKETS = 5_000
+INPUTS = 10_000
 STEP_MS = 50
 
 
@@ -27,7 +31,10 @@ def main() -> int:
     parser.add_argument("--packets", type=int, default=1_000_000, help="forged, per protocol")
     parser.add_argument("--out", type=Path, default=Path("out/fuzz"))
     parser.add_argument("--piece", type=int, help="run this one alone, and keep nothing")
+    parser.add_argument("--inputs", type=int, help="damaged inputs of all targets together, instead of packets")
     arguments = parser.parse_args()
+    if arguments.inputs is not None:
+        return damage(arguments.inputs, arguments.out)
     for protocol in arguments.protocols or registry.names():
         if arguments.piece is not None:
             print(msgspec.json.encode(piece(protocol, arguments.piece, PACKETS)).decode())
@@ -40,6 +47,20 @@ def main() -> int:
                 file.write(msgspec.json.encode(done[-1]) + b"\n")
             print(f"{protocol}: {sum(sum(each.forged.values()) for each in done):,} forged packets", file=sys.stderr)
         tell(protocol, done)
+    return 0
+
+
+def damage(wanted: int, out: Path) -> int:
+    """So many inputs, in pieces; the counts per target are kept."""
+    path, shares = out / "inputs.json", inputs.targets()
+    done: dict[str, int] = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+    out.mkdir(parents=True, exist_ok=True)
+    for target, share in shares.items():
+        while done.get(target, 0) < wanted * share // sum(shares.values()):
+            inputs.run(target, done.get(target, 0), INPUTS)
+            done[target] = done.get(target, 0) + INPUTS
+            path.write_bytes(msgspec.json.encode(done))
+    print(f"{sum(done.values()):,} damaged inputs: " + ", ".join(f"{name} {count:,}" for name, count in done.items()))
     return 0
 
 

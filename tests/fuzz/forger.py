@@ -152,6 +152,8 @@ class Forger:
                 if isinstance(value, Frame) and rng.random() < 0.3:
                     return self.frame()
                 fields = shape(type(value)).fields if not kind.fields else kind.fields
+                if not fields:  # there is nothing in it that could be another
+                    return value
                 field = rng.choice(fields)
                 return msgspec.structs.replace(
                     value, **{field.name: self.change(getattr(value, field.name), field.type)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.fuzz import inputs
 from tests.fuzz.campaign import Lines, piece, scenario_of
 
 from ordercast import registry
@@ -25,3 +26,19 @@ def test_pieces_follow_from_their_seeds() -> None:
     one, other = (piece("totem", 3, 300) for _ in range(2))
     assert one.forged == other.forged and one.dropped == other.dropped and one.views == other.views
     assert len({scenario_of("totem", seed)[0].members for seed in range(20)}) == 4
+
+
+@pytest.mark.parametrize("target", inputs.targets())
+def test_damaged_inputs_give_documented_errors(target: str) -> None:
+    inputs.run(target, 0, 150 * inputs.targets()[target])
+
+
+def test_what_is_said_with_the_key_is_often_understood() -> None:
+    """Else the inputs of `inside` would show nothing."""
+    import random
+
+    door = inputs.Door("totem")
+    for k in range(2_000):
+        chance = random.Random(k)
+        door.hear(door.sealed(inputs.said(door.forger, chance), chance), chance)
+    assert door.used > 400 and {"packet", "short"} & door.incoming.drops.keys()

@@ -31,9 +31,10 @@ from ordercast.contract import (
 )
 from ordercast.errors import RunError, UsageError, WireError
 from ordercast.lab.bench import free_ports
+from ordercast.limits import RECEIVE_BUFFER_BYTES
 from ordercast.live import tuning
 from ordercast.live.node import Node
-from ordercast.live.sockets import RECEIVE_BUFFER_BYTES, NetAddresses, NetSockets, Patience
+from ordercast.live.sockets import NetAddresses, NetSockets, Patience
 from ordercast.live.storage import Storage
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import chain

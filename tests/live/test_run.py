@@ -214,9 +214,12 @@ def test_the_report_is_one_self_contained_page(cli: Cli, tmp_path: Path) -> None
         assert promise in page
 
 
-def test_quasi_order_through_a_pause_and_a_restart_and_no_tagger_is_left(cli: Cli, tmp_path: Path) -> None:
+def test_quasi_order_through_a_pause_a_restart_and_another_tagger_which_is_not_left_behind(
+    cli: Cli, tmp_path: Path
+) -> None:
     words = ("--protocol", "dpg", "--members", "3", "--messages", "900", "--rate", "400", "--verify", "plain")
     faults = ("--pause", "2@0.3", "--resume", "2@0.8", "--kill", "3@0.9", "--restart", "3@1.4")
+    faults += ("--kill", "0@1.7", "--restart", "0@1.9")
     answer = cli.json("run", *words, *faults, "--out", "o")
     verdicts = {v["promise"]: v["verdict"] for v in answer["verdicts"]}
     assert verdicts["S1"] == verdicts["S2"] == verdicts["S3"] == verdicts["L6"] == "holds"

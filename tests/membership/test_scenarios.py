@@ -9,6 +9,7 @@ from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33
 
 ONCE = ("MB21", "MB22")  # of each the first row only
 FIVE = {"MB3", "MB5", "MB6", "MB8", "MB12", "MB18", "MB19 MB8", "MB24", "MB25", "MB27 quick", "MB28 long", "MB30"}
+TOTO = ("MB1", "MB4", "MB9", "MB12", "MB17", "MB24", "MB28 long", "MB34")
 TESTED = [name for name in SHORT if not name.startswith(ONCE)] + ["MB21 link 1-2 1.5", "MB22 link 1-2"]
 
 
@@ -32,6 +33,13 @@ def test_row_on_the_layer(name):
     n = 5 if name in FIVE or name in NEEDS_FOUR else 3
     with under("causal"):
         assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
+
+
+@pytest.mark.parametrize("name", TOTO)
+def test_row_under_toto(name):
+    for n in (3, 5):
+        with under("toto"):
+            assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -13,6 +13,7 @@ from tests.mutants import (  # noqa: F401
     reliable,
     ring,
     views,
+    votes,
 )
 from tests.mutants.registry import MUTANTS, Mutant, make
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from msgspec import Meta, Struct, structs
@@ -91,6 +91,8 @@ class _Options(Struct, frozen=True, forbid_unknown_fields=True):
     pace: Annotated[int, Meta(ge=0), Draw(0, 1)] = 5
     calm: bool = True
     kept: int = 5
+    pair: Annotated[int, Meta(ge=2, le=9)] = 3
+    word: Literal["one", "two"] = "one"
 
 
 def test_an_option_says_itself_what_may_be_drawn() -> None:
@@ -101,6 +103,8 @@ def test_an_option_says_itself_what_may_be_drawn() -> None:
         registry.unregister("drawn")
     assert {options.get("pace") for options in drawn} == {None, 0, 1}
     assert {options.get("calm") for options in drawn} == {None, False}
+    assert {options.get("pair") for options in drawn} == {None, 2, 9}
+    assert {options.get("word") for options in drawn} == {None, "two"}
     assert not any("kept" in options for options in drawn)
 
 

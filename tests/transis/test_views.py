@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from vs_world import CHANGES, ONSET, T_MS, Struck, delivered_in, hurt, link_of, scenario, wrong
 
+from ordercast import registry
 from ordercast.conformance.script import Script
 from ordercast.contract import Multicast, Note
 from ordercast.protocols.causal import Sent
@@ -18,7 +19,8 @@ from ordercast.swarm.judge import judge_outcome
 from ordercast.trace.schema import Kind
 from ordercast.types import Frame, ViewId, ViewKind
 
-PROTOCOLS = ("fifo", "causal", "token_site", "tests.conformance.sequencer:sequencer")
+LAYER = "the view-synchronous layer"
+PROTOCOLS = (*(p for p in registry.names() if LAYER in registry.get(p).needs), "tests.conformance.sequencer:sequencer")
 ANSWERING = "tests.transis.answering:answering"
 
 
@@ -98,7 +100,7 @@ def test_a_member_that_leaves_waits_until_all_have_the_ticket_of_what_it_sent() 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_V4_what_is_submitted_during_a_change_is_originated_in_the_new_view(protocol: str) -> None:
-    service = {"fifo": "fifo", "causal": "causal"}.get(protocol, "agreed")
+    service = registry.get(protocol).default_service.word
     made = script(f"members 3 protocol={protocol}", "run 30ms", "crash 3")
     sent = 0
     for state in slowly(made, 1, 60):
@@ -179,7 +181,7 @@ def _returns_with_a_message(world: Struck, after: float) -> None:
 
 
 @pytest.mark.parametrize("after", [1.6, 2.0, 2.5])
-@pytest.mark.parametrize("protocol", ["causal", "token_site"])
+@pytest.mark.parametrize("protocol", ["causal", "token_site", "toto"])
 def test_V8_F2b_one_returns_while_the_others_are_done_without_it(protocol: str, after: float) -> None:
     world = Struck(scenario(3, protocol))
     world.schedule.later(round(ONSET * world.t_ns), lambda a, b: _returns_with_a_message(world, after), None, None)
@@ -222,6 +224,24 @@ def test_V13_F14_pauses(who: tuple[int, ...], length: float, changes: int) -> No
     outcome = world.run()
     assert wrong(world, outcome) == []
     assert len(views(outcome, 1)) == changes
+
+
+@pytest.mark.parametrize("service", ["agreed", "safe"])
+@pytest.mark.parametrize("protocol", ["allack", "toto"])
+def test_V14_one_talks_and_the_others_are_silent(protocol: str, service: str) -> None:
+    """It is delivered by all within T_ack + n T_stagger, two hops, and what one message of everybody costs."""
+    n, hop_ms = 5, 0.6
+    load, calm = Load(regime="poisson", rate=40.0), {"heal_ms": None, "closing": 0}
+    outcome = Struck(scenario(n, protocol, (), service=service, senders=(2,), load=load, **calm)).run()
+    limit_ns = (0.002 + n * 0.003) * T_MS * 1e6 + 3 * hop_ms * 1e6
+    sent: dict[int, int] = {}
+    late = []
+    for row in sorted(outcome.trace.rows, key=lambda row: row.time_ns):
+        if row.kind == Kind.ORIGINATE:
+            sent[row.counter] = row.time_ns
+        elif row.kind == Kind.DELIVER and row.time_ns - sent[row.counter] > limit_ns:
+            late.append((row.member, row.counter, row.time_ns - sent[row.counter]))
+    assert len(sent) >= 100 and late == []
 
 
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, ANSWERING])
@@ -275,7 +295,7 @@ def test_V18_the_same_seed_gives_the_same_run(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_V20_alone(protocol: str) -> None:
-    service = {"fifo": "fifo", "causal": "causal"}.get(protocol, "agreed")
+    service = registry.get(protocol).default_service.word
     made = script(f"members 1 protocol={protocol}", "run 60ms")
     made.out = []
     made.run(f"submit 1 a b service={service}")

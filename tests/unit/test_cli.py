@@ -243,3 +243,12 @@ def test_output_directory(tmp_path: Path) -> None:
         output_directory(precious / "thesis.tex" / "below", True)
     with pytest.raises(UsageError, match="cannot be written"):
         output_directory(Path("/proc/none/out"), False)
+
+
+def test_protocols_tells_every_option_with_its_default_and_what_is_legal() -> None:
+    told = {each["name"]: each for each in json.loads(ordercast("protocols", "--json").stdout)["protocols"]}
+    share = "a share of the members, from 1/2 to below 1, such as 0.5 or 5/8"
+    assert {"name": "phi", "default": "1/2", "legal": share} in told["toto"]["options"]
+    lag = {"name": "request_lag", "default": 0, "legal": "a whole number from 0 to 64"}
+    assert lag in told["totem"]["options"]
+    assert "    option strict=true: true or false\n" in ordercast("protocols").stdout

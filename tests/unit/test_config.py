@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 from typing import Annotated
@@ -129,7 +130,7 @@ def test_a_configuration_put_together_by_hand_is_completed(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"insecure": False}, "insecure: datagrams are not sealed yet"),
+        ({"insecure": False}, "key: is missing: expected key = "),
         ({"timeout_ms": 0}, "timeout_ms: 0: expected a whole number from 1"),
         ({"timeout_ms": 1.5}, "timeout_ms: 1.5: expected a whole number from 1"),
         ({"datagram_bytes": 0}, "datagram_bytes: 0: expected a whole number from 576"),
@@ -249,14 +250,14 @@ MEMBERS = '[[member]]\nid = 1\naddress = "127.0.0.1:7401"\n[[member]]\nid = 2\na
         ('net.mod = "unicast"', "net.mod: unknown key mod; did you mean mode?"),
         ("net.port = 0", "net.port: 0: expected a whole number from 1 to 65535"),
         ("net.port = 70000", "net.port: 70000: expected"),
-        ('net.address = "10.0.0.1"', "net.address: 10.0.0.1: expected an IPv4 multicast address"),
+        ('net.address = "10.0.0.1"', "net.address: 10.0.0.1: expected a multicast address"),
         ('net.address = "224.0.0.1"', "net.address: 224.0.0.1: expected"),
-        ('net.address = "ff02::1"', "net.address: ff02::1: IPv6 is not supported"),
-        ('net.address = "here"', "net.address: here: expected an IPv4 address"),
+        ('net.address = "ff02::1"', "net.address: ff02::1: expected a multicast address"),
+        ('net.address = "here"', "net.address: here: expected a multicast address"),
         ('net = {mode = "unicast", address = "239.1.1.1"}', "net.address: is a multicast group"),
         ('net.interface = "eth99"', "net.interface: eth99: no such interface"),
         ('net.interface = "203.0.113.7"', "net.interface: 203.0.113.7: not an address of this machine"),
-        ('net.interface = "::1"', "net.interface: ::1: IPv6 is not supported"),
+        ('net.interface = "2001:db8::7"', "net.interface: 2001:db8::7: not an address of this machine"),
         ("trace = []", "trace: an empty array: expected a table"),
         ('trace.level = "loud"', "trace.level: loud: expected one of off, deliver, full, record"),
         ('trace.dir = "/dev/null"', "trace.dir: /dev/null: is not a directory"),
@@ -305,13 +306,22 @@ MANY = "".join(f'[[member]]\nid = {i}\naddress = "127.0.0.1:{i}"\n' for i in ran
         ('[[member]]\nid = 0\naddress = "127.0.0.1"\n', "line 4: member[0].id: 0: expected"),
         ('[[member]]\nid = 4294967296\naddress = "127.0.0.1"\n', "member[0].id: 4294967296: expected"),
         ('[[member]]\nid = "one"\naddress = "127.0.0.1"\n', "member[0].id: one: expected"),
-        ('[[member]]\nid = 1\naddress = "localhost"\n', "line 5: member[0].address: localhost: expected an IPv4"),
+        (
+            '[[member]]\nid = 1\naddress = "no name"\n',
+            "line 5: member[0].address: 'no name': expected the address",
+        ),
+        ('[[member]]\nid = 1\naddress = "10.0.0.256"\n', "expected the address of one machine"),
+        ('[[member]]\nid = 1\naddress = "-x.example"\n', "expected the address of one machine"),
+        ('[[member]]\nid = 1\naddress = "[::1]:0"\n', "expected a port from 1 to 65535"),
+        (ONE + 'bind = "here"\n', "member[0].bind: here: expected an address to listen at"),
+        (ONE + 'bind = "239.1.1.1"\n', "expected an address to listen at"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1:0"\n', "expected a port from 1 to 65535"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1:70000"\n', "expected a port"),
         ('[[member]]\nid = 1\naddress = "127.0.0.1:"\n', "expected a port"),
-        ('[[member]]\nid = 1\naddress = ":7400"\n', "expected an IPv4 address"),
-        ('[[member]]\nid = 1\naddress = "::1"\n', "IPv6 is not supported"),
-        ('[[member]]\nid = 1\naddress = "[fe80::1%eth0]"\n', "IPv6 is not supported"),
+        ('[[member]]\nid = 1\naddress = ":7400"\n', "expected the address of one machine"),
+        ('[[member]]\nid = 1\naddress = "::"\n', "expected the address of one machine"),
+        ('[[member]]\nid = 1\naddress = "[fe80::1%eth0]"\n', "is known on one link only"),
+        (ONE + '[[member]]\nid = 2\naddress = "::1"\n', "member: member 1 at 127.0.0.1, while others are on IPv6"),
         ('[[member]]\nid = 1\naddress = "239.1.1.1"\n', "expected the address of one machine"),
         ('[[member]]\nid = 1\naddress = "0.0.0.0"\n', "expected the address of one machine"),
         ("[[member]]\nid = 1\naddress = 7400\n", "member[0].address: 7400: expected a string"),
@@ -341,8 +351,11 @@ def test_own_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("", "insecure: datagrams are not sealed yet: expected insecure = true"),
-        ("insecure = false", "insecure: datagrams are not sealed yet"),
+        (
+            "",
+            'key: is missing: expected key = "group.key" (`ordercast keygen group.key` makes one), or insecure = true',
+        ),
+        ("insecure = false", "key: is missing"),
         ('insecure = "true"', "insecure: true: expected true or false"),
         ("insecure = 1", "insecure: 1: expected true or false"),
     ],
@@ -350,6 +363,75 @@ def test_own_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_insecure_must_be_said(tmp_path: Path, line: str, said: str) -> None:
     (sentence,) = faults(write(tmp_path, f'group = "g"\n{line}\n{MEMBERS}'))
     assert said in sentence
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("key = 5", "line 2: key: 5: expected a string"),
+        ('key = ""', "key: '': expected the name of a file"),
+        ('key = "none.key"', "none.key: no such file: expected a key of 32 bytes; `ordercast keygen"),
+        ('key = "."', "is no file: expected a key of 32 bytes"),
+        ('key = "short.key"', "short.key: holds 31 bytes: expected a key of 32 bytes"),
+        ('key = "long.key"', "long.key: holds 33 bytes: expected a key of 32 bytes"),
+        ('key = "open.key"', "open.key: others than its owner may read or write it: expected mode 0600"),
+        ('key = "group.key"\ninsecure = true', "insecure: true, and a key is given: remove one of the two"),
+    ],
+)
+def test_bad_key(tmp_path: Path, line: str, said: str) -> None:
+    for name, size, mode in (("short", 31, 0o600), ("long", 33, 0o600), ("open", 32, 0o640), ("group", 32, 0o600)):
+        path = tmp_path / f"{name}.key"
+        path.write_bytes(b"k" * size)
+        path.chmod(mode)
+    (sentence,) = faults(write(tmp_path, f'group = "g"\n{line}\n{MEMBERS}'))
+    assert said in sentence and "kkk" not in sentence
+
+
+@pytest.mark.parametrize("key", [bytes(range(32)).hex(), base64.b64encode(bytes(range(32))).decode()])
+def test_a_key_written_into_the_file_is_not_repeated(tmp_path: Path, key: str) -> None:
+    (sentence,) = faults(write(tmp_path, f'group = "g"\nkey = "{key}"\n{MEMBERS}'))
+    assert (
+        sentence.endswith("line 2: key: expected the name of a file, never the key itself") and key[:8] not in sentence
+    )
+
+
+def test_a_key_opens_every_address(tmp_path: Path) -> None:
+    (tmp_path / "group.key").write_bytes(bytes(32))
+    (tmp_path / "group.key").chmod(0o600)
+    text = """\
+group = "g"
+key = "group.key"
+net.mode = "unicast"
+[[member]]
+id = 1
+address = "[2001:db8::1]:7401"
+bind = "[::]:7500"
+[[member]]
+id = 2
+address = "Two.Example.:7402"
+[[member]]
+id = 3
+address = "2001:db8::3"
+"""
+    got = load(write(tmp_path, text), 1, {})
+    assert got.ipv6 and got.key_path == tmp_path / "group.key" and not got.insecure
+    assert got.members == (
+        Member(1, "2001:db8::1", 7401, "::", 7500), Member(2, "two.example", 7402), Member(3, "2001:db8::3", 7400),
+    )  # fmt: skip
+    assert load(write(tmp_path, dump(got)), 1, {}) == got
+    assert got.datagram_bytes == 1500 - 48 and got.timeout_ms == 1000
+
+
+def test_ipv6_multicast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
+    monkeypatch.setattr(interfaces, "address_of", lambda name: "10.0.0.1")
+    text = 'group = "g"\ninsecure = true\n[[member]]\nid = 1\naddress = "2001:db8::1"\n[net]\ninterface = "eth0"\n'
+    got = load(write(tmp_path, text), None, {})
+    assert got.net.address == config.MULTICAST_ADDRESS_IPV6 and got.ipv6
+    (sentence,) = faults(write(tmp_path, text + 'address = "239.1.1.1"\n'))
+    assert "net.address: 239.1.1.1: the members are on IPv6: expected an address of ff15::/16" in sentence
+    (sentence,) = faults(write(tmp_path, 'group = "g"\ninsecure = true\n[[member]]\nid = 1\naddress = "::1"\n'))
+    assert 'net.mode: multicast: loopback has none of IPv6: expected mode = "unicast"' in sentence
 
 
 def test_insecure_only_on_loopback_or_in_a_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,17 +472,16 @@ id = 1
 address = "10.0.0.1"
 [[member]]
 id = 1
-address = "x"
+address = "x:y:z"
 """
     path = write(tmp_path, text)
     places = [sentence.removeprefix(f"{path}: ").partition(": expected")[0] for sentence in faults(path, 4)]
     assert places == [
         "group: is missing", "line 2: protocol: nope", "line 3: timeout_ms: 0", "line 4: datagram_bytes: 1",
         "line 5: partition: x", "line 7: net.mode: x", "line 8: net.port: 0", "line 10: trace.level: x",
-        "line 16: member[1].address: x", "line 1: grop: unknown key grop; did you mean group?",
+        "line 16: member[1].address: x:y:z", "line 1: grop: unknown key grop; did you mean group?",
         "line 15: member[1].id: 1: another member has this id",
-        "line 6: net.interface: is missing", "insecure: datagrams are not sealed yet",
-        "insecure: member 1 at 10.0.0.1", "member 4 is not listed",
+        "line 6: net.interface: is missing", "key: is missing", "member 4 is not listed",
     ]  # fmt: skip
 
 
@@ -479,6 +560,20 @@ def test_options_of_a_protocol(with_options: object, options: dict[str, object],
     assert len(caught.value.faults) == len(said)
     for sentence, part in zip(caught.value.faults, said, strict=True):
         assert part in sentence
+
+
+@pytest.mark.parametrize("phi", ["1/3", 0.25, 1.0, "1", "half"])
+def test_a_share_that_is_none(phi: object) -> None:
+    data = {"group": "g", "insecure": True, "protocol": "toto", "member": [{"id": 1, "address": "127.0.0.1"}]}
+    with pytest.raises(
+        ConfigError, match=f"options: phi is {phi}: expected a share of the members, from 1/2 to below 1"
+    ):
+        make(data | {"options": {"phi": phi}})
+
+
+def test_members_that_write_one_share_in_two_ways_mean_the_same() -> None:
+    data = {"group": "g", "insecure": True, "protocol": "toto", "member": [{"id": 1, "address": "127.0.0.1"}]}
+    assert make(data | {"options": {"phi": 0.625}}).options == make(data | {"options": {"phi": "5/8"}}).options
 
 
 def test_options_survive_the_file(with_options: object, tmp_path: Path) -> None:

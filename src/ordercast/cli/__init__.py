@@ -22,10 +22,13 @@ from ordercast.words import near
 # name -> one line for `--help`, so that listing the commands imports none of them
 COMMANDS: dict[str, str] = {
     "run": "Start a group of real processes here, send a workload, verify the run.",
+    "init": "Write group.toml and a key for a first group.",
     "member": "Be one member of a group, as its configuration says.",
     "tagger": "Number datagrams for groups whose protocol needs one order of them.",
     "status": "Say what each member of a running group does and waits for.",
     "views": "Print the history of a group's views: when, who, why.",
+    "keygen": "Make a new key for a group.",
+    "key": "Give a running group another key: add, use, drop.",
     "simulate": "Run a group in virtual time, from a seed.",
     "verify": "Judge recorded runs against the promises.",
     "replay": "Replay recorded members or golden vectors and compare.",

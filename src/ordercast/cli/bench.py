@@ -57,6 +57,7 @@ def _lines(figures: dict[str, Any]) -> str:
 @mode_option
 @option_option
 @click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
+@click.option("--insecure", is_flag=True, help="Without sealing, to see what it costs.")
 @json_option
 def command(
     protocol: str,
@@ -70,6 +71,7 @@ def command(
     mode: str,
     options: tuple[str, ...],
     mtu: int | None,
+    insecure: bool,
     as_json: bool,
 ) -> int:
     """Measure throughput, cost and latency of a protocol on this machine.
@@ -88,6 +90,8 @@ def command(
     if config is not None:
         if mtu is not None:
             raise UsageError("--mtu and --config: expected at most one of them")
+        if insecure:
+            raise UsageError("--insecure and --config: expected at most one of them")
         given = configuration.load(config)
         protocol, members, mode = given.protocol, len(given.members), given.net.mode
     plan = BenchPlan(
@@ -101,6 +105,7 @@ def command(
         mode=mode,
         mtu=mtu or 0,
         options=protocol_options(options, protocol),
+        insecure=insecure,
     )
     with progress(f"{protocol}: {members} members, {seconds:g} s"):
         figures = bench(plan, given)

@@ -224,7 +224,7 @@ def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
     import msgspec
 
     from ordercast import registry
-    from ordercast.toml_input import struct_of, unfit, value_of
+    from ordercast.toml_input import expected, struct_of, unfit, value_of
 
     shape = registry.get(protocol).options
     kinds = {field.encode_name: field.type for field in msgspec.structs.fields(shape)}
@@ -236,8 +236,10 @@ def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
             raise UsageError(f"--option {short(pair)}: expected KEY=VALUE with an option of {protocol}: {known}")
         try:
             given[key] = value_of(text)
-        except ValueError:
-            raise UsageError(f'--option {short(pair)}: expected a number, true, false or "text" for {key}') from None
+        except ValueError:  # a bare word is a string, where one may be
+            if unfit(text, kinds[key]):
+                raise UsageError(f"--option {short(pair)}: expected {expected(kinds[key])}") from None
+            given[key] = text
         if words := unfit(given[key], kinds[key]):
             raise UsageError(f"--option {short(pair)}: expected {words}")
     if given:

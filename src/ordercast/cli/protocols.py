@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from msgspec import Struct, structs
 
 from ordercast import registry
 from ordercast.cli.common import emit, json_option
+from ordercast.toml_input import expected
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -24,8 +26,19 @@ def describe(name: str) -> dict[str, Any]:
         "survives": sorted(info.survives),
         "promises": {service: list(ids) for service, ids in info.promises.items()},
         "partitions": list(info.partitions),
-        "options": list(info.options.__struct_fields__),
+        "options": _options(info.options),
     }
+
+
+def _options(options: type[Struct]) -> list[dict[str, Any]]:
+    """Each with its default and what may be given for it."""
+    default = options()
+    out = []
+    for field in structs.fields(options):
+        note = registry.draw_of(field.type)
+        legal = note.legal if note is not None and note.legal else expected(field.type)
+        out.append({"name": field.name, "default": getattr(default, field.name), "legal": legal})
+    return out
 
 
 def _lines(protocols: list[dict[str, Any]]) -> str:
@@ -38,8 +51,9 @@ def _lines(protocols: list[dict[str, Any]]) -> str:
         for service, ids in each["promises"].items():
             lines.append(f"    {service} promises: {' '.join(ids)}")
         lines.append(f"    partition policies: {', '.join(each['partitions'])}")
-        if each["options"]:
-            lines.append(f"    options: {', '.join(each['options'])}")
+        for option in each["options"]:
+            default = str(option["default"]).lower() if isinstance(option["default"], bool) else option["default"]
+            lines.append(f"    option {option['name']}={default}: {option['legal']}")
     return "\n".join(lines)
 
 

@@ -69,7 +69,7 @@ class At(click.ParamType):
     "--kill",
     type=At(),
     multiple=True,
-    help="Kill member i with SIGKILL, t seconds into the load; give a --rate, else the load is soon over.",
+    help="Kill member i (0: the tagger) with SIGKILL, t seconds into the load; give a --rate, else it is soon over.",
 )
 @click.option("--restart", type=At(), multiple=True, help="Start it again; times as for --kill.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from ordercast.config import GroupConfig
 
 
+WATCH_SECONDS = 1.0
+
+
 def _lines(members: list[dict[str, Any]]) -> str:
     lines: list[str] = []
     for each in members:
@@ -20,8 +24,9 @@ def _lines(members: list[dict[str, Any]]) -> str:
             lines.append(f"member {each['member']}: {each['error']}")
             continue
         secure = "  [insecure]" if each.get("insecure") else ""
+        key = f", speaks with key {each['key']['sends']}" if each["key"] else ""
         lines.append(f"member {each['member']}: {_in_view(each)}{secure}")
-        lines.append(f"    at {each['time']}, started {each['started']}")
+        lines.append(f"    at {each['time']}, started {each['started']}{key}")
         for seen in each["views"]:
             lines.append(
                 f"    {seen['time']}  view {seen['id']} of {_names(seen['members'])}: {seen['cause']}{_still(seen)}"
@@ -82,8 +87,9 @@ def _absent(config: GroupConfig, members: list[dict[str, Any]]) -> list[int]:
 @click.command("status")
 @group_options
 @click.option("--id", "me", type=Whole(1, 2**32 - 1), default=None, help="Ask this member only: is it in a view?")
+@click.option("--watch", is_flag=True, help="Again every second, until interrupted.")
 @json_option
-def command(directory: Path | None, config: Path | None, me: int | None, as_json: bool) -> int:
+def command(directory: Path | None, config: Path | None, me: int | None, watch: bool, as_json: bool) -> int:
     """Say what each member of a running group does and waits for.
 
     DIRECTORY is that of a run (it holds group.toml).  Members are asked through sockets in their state directories, so
@@ -91,18 +97,33 @@ def command(directory: Path | None, config: Path | None, me: int | None, as_json
 
     Exit code 1 if a configured member is absent; with --id, if that member does not run or is not in a (primary) view.
     """
+    import time
+
     from ordercast.errors import UsageError
-    from ordercast.live import control
 
     checked = group_file(directory, config)
     if me is not None and me not in checked.ids:
         raise UsageError(f"--id {me}: expected one of {', '.join(map(str, checked.ids))}")
+    code = _once(checked, me, as_json, clear=watch)
+    while watch:
+        time.sleep(WATCH_SECONDS)
+        code = _once(checked, me, as_json, clear=True)
+    return code
+
+
+def _once(config: GroupConfig, me: int | None, as_json: bool, clear: bool) -> int:
+    """Ask everybody and tell it; on a terminal in place of what was told before."""
+    from ordercast.live import control
+
     members: list[dict[str, Any]] = []
-    for id in checked.ids if me is None else (me,):
-        answer = control.ask(checked.state_path(id))
+    for id in config.ids if me is None else (me,):
+        answer = control.ask(config.state_path(id))
         members.append({"member": id, "error": answer} if isinstance(answer, str) else answer)
-    absent = _absent(checked, members)
+    absent = _absent(config, members)
     found = sum("error" not in each for each in members)
-    obj = {"group": checked.group, "running": found, "absent": absent, "members": members}
+    obj = {"group": config.group, "running": found, "absent": absent, "members": members}
+    if clear and not as_json and sys.stdout.isatty():
+        click.clear()
     emit(obj, as_json, lambda: _lines(members))
+    sys.stdout.flush()
     return int(bool(absent) if me is None else not _works(members[0]))

@@ -21,10 +21,7 @@ def command(config: Path) -> int:
 
     lifeline.hold()
     from ordercast import config as configuration
-    from ordercast.errors import UsageError
+    from ordercast.contract import TAGGER
     from ordercast.live.tagger import main
 
-    checked = configuration.load(config)
-    if checked.tagger is None:
-        raise UsageError(f"{config}: {checked.protocol} has no tagger: expected a group with [tagger]")
-    return main(checked)
+    return main(configuration.load(config, me=TAGGER))

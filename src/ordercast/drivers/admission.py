@@ -12,8 +12,8 @@ from ordercast.contract import TAGGER
 from ordercast.errors import WireError
 from ordercast.types import Identity, MemberId, Peer
 from ordercast.wire import header
+from ordercast.wire.header import PREFIX_BYTES
 
-PREFIX_BYTES = 24  # magic .. incarnation, which name a sender's life; the datagram's counter follows
 INCARNATION_MAX = 2**63 - 1
 LIVES_MAX = 4  # of one member that are recognised; more are checked each time
 
@@ -21,8 +21,11 @@ LIVES_MAX = 4  # of one member that are recognised; more are checked each time
 class Admission:
     """The lives of members that this one has heard of."""
 
-    def __init__(self, identity: Identity, hears_self: bool, all_lives: bool, tagger: bool = False) -> None:
+    def __init__(
+        self, identity: Identity, hears_self: bool, all_lives: bool, sealed: bool = False, tagger: bool = False
+    ) -> None:
         self.me, self.hears_self, self.all_lives = Peer(identity.me, identity.incarnation), hears_self, all_lives
+        self._sealed = sealed  # then the key and the group were checked with the tag
         self.group = header.group_id(identity.group)
         self.prefix = header.pack(self.group, self.me.id, self.me.incarnation, 0)[:PREFIX_BYTES]  # of my own life
         self.known: dict[bytes, Peer] = {}  # by the prefix of their datagrams
@@ -31,8 +34,7 @@ class Admission:
 
     def stranger(self, datagram: memoryview) -> Peer:
         """Who a datagram of a life not heard of before is from: every check of the header, in order."""
-        head = header.unpack(datagram, self.group)
-        peer = Peer(head.sender, head.incarnation)
+        peer = self._named(datagram)
         self.check(peer)
         return peer
 
@@ -40,7 +42,10 @@ class Admission:
         """Who sent what was refused because its sender is no member of this group, which its own terms may explain."""
         if why.reason != "sender":
             return None
-        head = header.unpack(datagram, self.group)
+        return self._named(datagram)
+
+    def _named(self, datagram: memoryview) -> Peer:
+        head = header.begin(datagram) if self._sealed else header.unpack(datagram, self.group)
         return Peer(head.sender, head.incarnation)
 
     def check(self, peer: Peer) -> None:
@@ -72,3 +77,7 @@ class Admission:
             for old in lives[: 1 - LIVES_MAX] if self.all_lives else lives:
                 del self.known[old]
             self.known[prefix] = peer
+
+    def forget_key(self, key_id: int) -> None:
+        """A key that is dropped: those heard under it are strangers until they are heard under another."""
+        self.known = {prefix: peer for prefix, peer in self.known.items() if header.key_of(prefix) != key_id}

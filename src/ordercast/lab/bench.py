@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from ordercast import config as configuration
-from ordercast import registry
+from ordercast import keyfiles, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.contract import TAGGER
 from ordercast.errors import RunError, UsageError
@@ -34,6 +34,7 @@ WARM_UP_SECONDS = 0.5
 START_SECONDS = 30.0  # for all members to be in one view
 AHEAD_BYTES = 2 * 2**20  # of one sender that sends as fast as it can
 AHEAD_MESSAGES_MIN = 16
+KEY = "group.key"  # of a run, in its folder
 
 
 class BenchPlan(msgspec.Struct):
@@ -54,6 +55,7 @@ class BenchPlan(msgspec.Struct):
     warm_up: float = WARM_UP_SECONDS
     ahead: int = 0
     profile: str = ""
+    insecure: bool = False  # datagrams are not sealed
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
@@ -90,17 +92,20 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
         trace=TraceConfig("off"),
-        insecure=True,
-        tagger=_tagger_address(hosts) if needs_tagger(info, plan.options) else None,
+        key="" if plan.insecure else KEY,
+        insecure=plan.insecure,
+        tagger=_tagger(hosts) if needs_tagger(info, plan.options) else None,
         base=base,
     )
+    if config.key_path is not None:
+        keyfiles.write(config.key_path)
     build.frame_limit(config)
     return config
 
 
-def _tagger_address(hosts: list[Host]) -> tuple[str, int]:
+def _tagger(hosts: list[Host]) -> Member:
     """Beside the first member."""
-    return (hosts[0].address, 7401) if hosts else ("127.0.0.1", free_ports(1)[0])
+    return Member(TAGGER, hosts[0].address, 7401) if hosts else Member(TAGGER, "127.0.0.1", free_ports(1)[0])
 
 
 def check(plan: BenchPlan) -> BenchPlan:
@@ -122,13 +127,14 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
         hosts = stack.enter_context(namespaces.bridge(plan.members, plan.mtu)) if plan.mtu else []
         if config is None:
             config = make_config(plan, base, hosts)
-        text = configuration.dump(msgspec.structs.replace(config, trace=TraceConfig("off"), state_dir=str(base / "s")))
+        key = "" if config.key_path is None else str(config.key_path.absolute())
+        changed = msgspec.structs.replace(config, trace=TraceConfig("off"), state_dir=str(base / "s"), key=key)
+        text = configuration.dump(changed)
         async with fleet(base / "logs") as group, fleet(base / "logs") as aside:
             if config.tagger is not None:
                 file = base / "group-tagger.toml"
                 file.write_text(text)
-                arguments = ["-m", "ordercast", "tagger", "--config", str(file)]
-                await aside.start(TAGGER, arguments, lambda child, words: None, hosts[0].enter if hosts else ())
+                await aside.start_tagger(file, hosts[0].enter if hosts else ())
             return await _run(plan, config, text, base, hosts, group)
 
 
@@ -205,6 +211,7 @@ def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str
         "seconds": plan.seconds,
         "datagram_bytes": config.datagram_bytes,
         "mtu": plan.mtu or None,
+        "sealed": not config.insecure,
         "msgs_s": round(least / plan.seconds),
         "mb_s": round(least * plan.size / plan.seconds / 1e6, 3),
         "cpu_us_per_msg": round(1e6 * (user + system) / least, 3) if least else None,

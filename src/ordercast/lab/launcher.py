@@ -19,11 +19,11 @@ from typing import Any
 import msgspec
 
 from ordercast import config as configuration
-from ordercast import registry
+from ordercast import keyfiles, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
 from ordercast.contract import TAGGER
 from ordercast.errors import RunError
-from ordercast.lab.bench import free_ports, needs_tagger
+from ordercast.lab.bench import KEY, free_ports, needs_tagger
 from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.lab.run_plan import Fault, RunPlan, check
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
@@ -40,6 +40,7 @@ STALL_SECONDS = 30.0  # without any progress: the run has failed
 END_SECONDS = 5.0  # for a member to leave
 PATIENCE_NS = 10_000_000_000  # without a delivery, while some member lacks messages
 HOP_NS = 50_000_000  # one hop of a stable group takes at most this long, also on a busy machine
+SIGNALS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "resume": signal.SIGCONT}
 _clock = time.monotonic_ns
 
 
@@ -67,12 +68,9 @@ def make_config(plan: RunPlan, base: Path) -> GroupConfig:
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
-        trace=TraceConfig(plan.level),
-        partition=plan.partition,
-        insecure=True,
-        tagger=("127.0.0.1", free_ports(1)[0]) if needs_tagger(info, plan.options) else None,
-        base=base,
-    )
+        trace=TraceConfig(plan.level), partition=plan.partition, key=KEY, base=base,
+        tagger=Member(TAGGER, "127.0.0.1", free_ports(1)[0]) if needs_tagger(info, plan.options) else None,
+    )  # fmt: skip
 
 
 class Seat:
@@ -132,15 +130,14 @@ class Launcher:
         self.tagger: Child | None = None
 
     async def run(self) -> Result:
+        keyfiles.write(self.directory / KEY)
         (self.directory / "group.toml").write_text(configuration.dump(self.config))
         header = build.trace_header(self.config, self.config.group, self.service, self.workload)
         life = time.time_ns()
         self.log = Recorder(RowFile(self.config.trace_path, header, 0, life), 0, life, Level.DELIVER)
         try:
             if self.config.tagger is not None:
-                file = str(self.directory / "group.toml")
-                arguments = ["-m", "ordercast", "tagger", "--config", file]
-                self.tagger = await self.fleet.start(TAGGER, arguments, lambda child, words: None)
+                self.tagger = await self.fleet.start_tagger(self.directory / "group.toml")
             for seat in self.seats.values():
                 await self._start(seat)
             await self._until(self._all_ready, START_SECONDS, "the members were not in one view")
@@ -209,6 +206,8 @@ class Launcher:
 
     def _watch(self) -> None:
         """A member that ended by itself: with a fixed view the run is over; else it is one more crash."""
+        if self.tagger is not None and not self.tagger.alive and not self.tagger.expected_to_die:
+            raise died(self.tagger)
         for seat in self.seats.values():
             child = seat.child
             if child is None or child.alive or child.expected_to_die:
@@ -268,6 +267,9 @@ class Launcher:
         for fault in sorted(self.plan.faults, key=lambda f: f.at):
             due = self.begun_ns + int(fault.at * 1e9)
             await self._until(lambda due=due: _clock() >= due, fault.at + STALL_SECONDS, "a fault was not carried out")  # type: ignore[misc]
+            if fault.member == TAGGER:
+                await self._tagger_fault(fault)
+                continue
             seat = self.seats[fault.member]
             if fault.kind == "kill" and seat.child is not None:
                 seat.child.expected_to_die = True
@@ -282,6 +284,18 @@ class Launcher:
         if self.plan.faults:
             await self._until(self._together, START_SECONDS, "the members were not in one view after the faults")
             self._stable()
+
+    async def _tagger_fault(self, fault: Fault) -> None:
+        """The tagger is no member: nothing is judged by what it did."""
+        if fault.kind == "restart":
+            self.tagger = await self.fleet.start_tagger(self.directory / "group.toml")
+        elif self.tagger is not None:
+            self.tagger.expected_to_die = fault.kind == "kill"
+            self.tagger.signal(SIGNALS[fault.kind])
+            if fault.kind == "kill":
+                await self.tagger.wait()
+        words = {"kill": "killed", "restart": "started again", "pause": "stopped", "resume": "let go on"}[fault.kind]
+        self.happened.append(f"the tagger was {words} at {fault.at:g} s")
 
     def _paused(self, seat: Seat, fault: Fault) -> None:
         """Stop a process in its tracks, or let it go on."""

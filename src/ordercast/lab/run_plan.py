@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from ordercast import registry
+from ordercast.contract import TAGGER
 from ordercast.errors import UsageError
+from ordercast.lab.bench import needs_tagger
 from ordercast.registry import ProtocolInfo
 from ordercast.types import ALL_CONTINUE, MemberId
 
@@ -59,16 +61,19 @@ def _check_faults(plan: RunPlan, info: ProtocolInfo) -> None:
     needed = {"kill": "up", "restart": "dead", "pause": "up", "resume": "paused"}
     after = {"kill": "dead", "restart": "up", "pause": "paused", "resume": "up"}
     state = dict.fromkeys(range(1, plan.members + 1), "up")
+    if tagger := needs_tagger(info, plan.options):
+        state[TAGGER] = "up"
     for fault in sorted(plan.faults, key=lambda f: f.at):
         kind, member = fault.kind, fault.member
         if kind in ("kill", "restart") and "crash" not in info.survives:
             raise UsageError(f"--{kind} {member}: {plan.protocol} has no view changes and survives no crash")
         if member not in state:
-            raise UsageError(f"--{kind} {member}: expected a member from 1 to {plan.members}")
+            words = ", or 0, the tagger" if tagger else ""
+            raise UsageError(f"--{kind} {member}: expected a member from 1 to {plan.members}{words}")
         if state[member] != needed[kind]:
             raise UsageError(f"--{kind} {member}@{fault.at:g}: member {member} is {state[member]} then")
         state[member] = after[kind]
     if "paused" in state.values():
         raise UsageError("--pause: every paused member must be resumed before the end; expected a --resume for it")
-    if "up" not in state.values():
+    if "up" not in [state[member] for member in state if member != TAGGER]:
         raise UsageError("--kill: no member would be left at the end; expected at least one")

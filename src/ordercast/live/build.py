@@ -11,15 +11,17 @@ from typing import Any
 
 import msgspec
 
+from ordercast import addresses, places, registry
 from ordercast import config as configuration
-from ordercast import registry
 from ordercast.config import GroupConfig
 from ordercast.contract import TAGGER, Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
 from ordercast.interfaces import one_processor
+from ordercast.live.names import Names
 from ordercast.live.node import Node
+from ordercast.live.sealing import Sealing
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
@@ -36,18 +38,33 @@ CROWD = 8  # members on one machine that still find each other within a few tens
 
 
 def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
-    net = config.net
-    addresses = {member.id: (member.address, member.port) for member in config.members}
-    if config.tagger is not None:
-        addresses[TAGGER] = config.tagger
+    net, own = config.net, config.member(me)
+    known = {m.id: (m.address, m.port) for m in config.everybody if not addresses.is_name(m.address)}
+    here, everywhere = ("::1", places.ANY_IPV6) if config.ipv6 else ("127.0.0.1", places.ANY)
+    named = me not in known
     return NetAddresses(
         me=me,
-        addresses=addresses,
+        addresses={me: (here, own.port)} | known if named else known,
         group=(net.address, net.port) if net.mode == "multicast" else None,
         interface=net.interface,
         hears_self=info.hears_self and me != TAGGER,
         hears_group=me != TAGGER,
+        bind=(own.bind, own.bind_port) if own.bind else (everywhere, own.port) if named else None,
     )
+
+
+def named(config: GroupConfig, me: MemberId) -> Names | None:
+    """The others that are known by name."""
+    names = {m.id: (m.address, m.port) for m in config.everybody if m.id != me and addresses.is_name(m.address)}
+    return Names(names, config.ipv6) if names else None
+
+
+def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: ProtocolInfo) -> Sealing | None:
+    """With the configuration's key; members with an address that is their own may speak from there only."""
+    if config.key_path is None:
+        return None
+    hosts = {m.id: m.address for m in config.everybody if not m.bind and not addresses.is_name(m.address)}
+    return Sealing(config.key_path, identity, storage, info.hears_self, hosts)
 
 
 def frame_limit(config: GroupConfig) -> int:
@@ -126,12 +143,15 @@ def make_node(
         assert maker is not None
         stack = maker(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
-        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms)
+        seals = sealing(config, identity, storage, info)
+        secret = secrets.token_bytes(32) if seals is not None else b""
+        agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)
         return Node(
             info, stack, identity, {0: net_addresses(config, me, info)}, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
-            agreement=agreement,
+            agreement=agreement, sealing=seals, names=named(config, me),
+            tagger=config.tagger is not None,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

@@ -82,9 +82,7 @@ class Group:
     def start(self) -> None:
         """Open the sockets and begin to speak."""
         if self._node is not None or self._end is not None:
-            raise UsageError(
-                f"member {self.me} has already joined {self.config.group}: make a new group object instead"
-            )
+            raise UsageError(f"member {self.me} has already joined {self.config.group}: make a new group object")
         loop = asyncio.get_running_loop()
         self._thread, self._forks = threading.get_ident(), _forks[0]
         self._gone = loop.create_future()
@@ -99,11 +97,9 @@ class Group:
             raise
 
     async def in_view(self) -> None:
-        """Wait for the first view of enough members; a protocol without views needs none."""
-        assert self._node is not None
+        """Wait for the first view of enough members; a protocol without views needs none, but perhaps a tagger."""
         try:
-            if self._node.info.views:
-                await self._entry.wait(self._node)
+            await self._entry.wait(self.node)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
@@ -387,11 +383,16 @@ class Group:
         """This life of the member; larger at each start."""
         return self._node.identity.incarnation if self._node is not None else 0
 
+    @property
+    def node(self) -> Node:
+        """What drives this member, once it has started."""
+        assert self._node is not None
+        return self._node
+
     def status(self) -> dict[str, Any]:
         """What this member does, and in plain words what it waits for."""
         self._check_here("status")
-        assert self._node is not None
-        status = self._node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
-        if self._node.info.views and not self._entry.done:
+        status = self.node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
+        if self.node.info.views and not self._entry.done:
             status["waits"].insert(0, f"join: a view of at least {self._entry.at_least} members")
         return status

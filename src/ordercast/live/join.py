@@ -30,6 +30,7 @@ def join(
     packet_bytes: int | None = None,
     state_dir: str | Path | None = None,
     partition: str | None = None,
+    key: str | Path | None = None,
     insecure: bool = False,
     at_least: int | None = None,
     timeout: float | None = None,
@@ -38,8 +39,9 @@ def join(
     """A group to enter with `async with`.
 
     Either `config` names a group.toml (or is a dict of its shape), or the keywords say what it would: `members` is
-    a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  Without a `state_dir`
-    nothing is kept on disk.  `partition` says what the parts of a split group may do, as in group.toml.
+    a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  `key` names the file
+    that `ordercast keygen` made; `insecure=True` goes without one, on loopback.  Without a `state_dir` nothing is kept
+    on disk.  `partition` says what the parts of a split group may do, as in group.toml.
 
     Entering waits for the first view of `at_least` members, by default more than half of those configured (1: to begin
     alone); after `timeout` seconds it raises JoinTimeout with what is known.
@@ -47,8 +49,8 @@ def join(
     if type(me) is not int:
         raise UsageError(f"join: me: {shown(me)}: expected the id of a member, a whole number")
     if config is not None:
-        sizes = (datagram_bytes, packet_bytes)
-        given = (group, members, protocol, port, mode, interface, options, timeout_ms, *sizes, state_dir, partition)
+        network = (members, port, mode, interface, datagram_bytes, packet_bytes)
+        given = (group, protocol, options, timeout_ms, state_dir, partition, key, *network)
         if any(value is not None for value in given):
             raise UsageError("join: expected either config or the keywords that describe a group, not both")
         by_hand = isinstance(config, GroupConfig | Mapping)
@@ -62,6 +64,7 @@ def join(
     data["member"] = [{"id": id, "address": address} for id, address in _addresses(members, base_port).items()]
     net |= {key: value for key, value in (("mode", mode), ("interface", interface)) if value is not None}
     more = {"protocol": protocol, "timeout_ms": timeout_ms, "partition": partition}
+    more["key"] = None if key is None else str(key)
     more |= {"datagram_bytes": datagram_bytes, "packet_bytes": packet_bytes}
     data |= {key: value for key, value in more.items() if value is not None}
     if options is not None:

@@ -23,10 +23,12 @@ from ordercast.config import GroupConfig
 from ordercast.contract import GroupView, Missing
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotPrimary, Overloaded
-from ordercast.live import build, report, stdin, tuning
+from ordercast.live import build, keychange, report, stdin, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.control import Control
+from ordercast.live.delays import Delays
 from ordercast.live.group import Group
+from ordercast.live.metrics import Metrics
 from ordercast.trace.clock import utc
 from ordercast.trace.schema import Level
 from ordercast.types import Batch, MemberId, Service, View
@@ -58,8 +60,11 @@ def say(**words: Any) -> None:
 class Process:
     """What both uses share: the group, its trace, its status socket, the signals."""
 
-    def __init__(self, config: GroupConfig, me: MemberId, work: Work | None) -> None:
+    def __init__(
+        self, config: GroupConfig, me: MemberId, work: Work | None, metrics: tuple[str, int] | None = None
+    ) -> None:
         self.config, self.me, self.work = config, me, work
+        self._metrics_at = metrics
         folder = config.state_path(me)
         level = Level[config.trace.level.upper()]
         service = Service[work.service.upper()] if work is not None else registry.get(config.protocol).default_service
@@ -72,7 +77,7 @@ class Process:
             expected=matches if work is not None else None,
         )
         self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
-        self.control = Control(folder, self.group.status)
+        self.control = Control(folder, self.group.status, self._ordered)
         self.stop = asyncio.Event()
         self.printer: asyncio.Task[None] | None = None
         self.code = 0
@@ -82,6 +87,7 @@ class Process:
         for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)):
             loop.add_signal_handler(number, self._signalled, code)
         self.group.start()
+        metrics = self._metrics()
         await self.control.start()
         try:
             waiting = asyncio.ensure_future(self.group.in_view())
@@ -92,12 +98,23 @@ class Process:
             waiting.cancel()
         finally:
             self.control.close()
+            if metrics is not None:
+                metrics.close()
             try:
                 await self.group.leave()
             finally:
                 if self.printer is not None:
                     await asyncio.wait([self.printer])  # what was delivered until the end is printed, too
         return self.code
+
+    def _metrics(self) -> Metrics | None:
+        if self._metrics_at is None:
+            return None
+        self.group.node.past.delays = delays = Delays()
+        return Metrics(self._metrics_at, self.group.status, delays)
+
+    async def _ordered(self, words: dict[str, Any]) -> dict[str, Any]:
+        return await keychange.change(self.group.node, words)
 
     def _signalled(self, code: int) -> None:
         """The first leaves in good order, another one at once."""
@@ -274,11 +291,11 @@ def say_other_terms(other: Other) -> None:
         )
 
 
-def main(config: GroupConfig, me: MemberId, work: Work | None) -> int:
+def main(config: GroupConfig, me: MemberId, work: Work | None, metrics: tuple[str, int] | None = None) -> int:
     tuning.keep_memory()
     tuning.short_turns()
 
     async def run() -> int:
-        return await Process(config, me, work).run()
+        return await Process(config, me, work, metrics).run()
 
     return tuning.run(run())

@@ -34,17 +34,20 @@ from ordercast.contract import (
 )
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Bytes, Incoming
-from ordercast.drivers.terms import Agreement, Terms
+from ordercast.drivers.terms import Agreement
 from ordercast.errors import RunError, WireError
 from ordercast.limits import DATAGRAM_BYTES_MAX
 from ordercast.live import report
 from ordercast.live.alarm import Alarm
+from ordercast.live.names import Names
 from ordercast.live.outgoing import Outgoing
 from ordercast.live.past import Past
 from ordercast.live.room import Room
+from ordercast.live.sealing import Sealing
 from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, Patience
 from ordercast.live.sources import Sources
 from ordercast.live.storage import Storage
+from ordercast.live.talk import Talk
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Stack
 from ordercast.trace import record
@@ -77,35 +80,40 @@ class Node:
         datagram_bytes: int = DATAGRAM_BYTES_MAX,
         patience_ns: Nanoseconds = PATIENCE_NS,
         agreement: Agreement | None = None,
+        sealing: Sealing | None = None,
+        names: Names | None = None,
+        tagger: bool = False,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
-        self.submitted = self.delivered = self.delivered_bytes = 0  # messages, and the bytes of those delivered
-        self.past = Past(identity.members, partial(report.counts, self), _clock)
+        self.delivered = self.delivered_bytes = 0  # messages, and their bytes
+        me, heard = Peer(identity.me, identity.incarnation), (*identity.members, TAGGER)[: None if tagger else -1]
+        self.past = Past(heard, partial(report.counts, self), _clock, me)
+        if names is not None:
+            names.heard = self.past.heard
         self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why
         self.view: View | None = None
         self.running = False
         self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
-        tagger = any(TAGGER in plan.addresses for plan in plans.values())
-        if tagger:
-            self.past.heard[TAGGER] = 0
-        admission = Admission(identity, info.hears_self, info.judges_lives, tagger)
-        trains = 2 * len(identity.members)
-        self.incoming = Incoming(
-            self.codec, admission, trains, _clock, self._receive, self._dropped, agreement, self._say_terms
-        )
+        self.nets: dict[NetId, NetSockets] = {}
+        admission = Admission(identity, info.hears_self, info.judges_lives, sealing is not None, tagger)
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
+        self.talk = Talk(identity.me, self.nets, self._outgoing, agreement, sealing, names, _clock)
+        self.incoming = Incoming(
+            self.codec, admission, 2 * len(identity.members), _clock, self._receive, self._dropped, agreement,
+            self.talk.say, *((sealing.guard, sealing.rotation) if sealing is not None else ()),
+        )  # fmt: skip
+        if sealing is not None:
+            sealing.attach(self.incoming, self._outgoing)
         self.timers: dict[str, Nanoseconds] = {}
         self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
         self._handing_over = False
         self.own_turn = False  # what goes up goes up from a callback of ours: no task of the application is running
-        self.frame_bytes = frame_bytes
-        self.room = Room(frame_bytes)
-        self.nets: dict[NetId, NetSockets] = {}
+        self.frame_bytes, self.room = frame_bytes, Room(frame_bytes)
         self._patience = Patience(patience_ns)
         try:
             for number, plan in plans.items():
@@ -133,9 +141,7 @@ class Node:
             if self.recorder is not None:
                 self.recorder.event(self.started_ns, self.started_ns, Kind.DROP, reason="disk", what=name)
         self.past.start(self._loop)
-        if self.incoming.agreement is not None:
-            for number in self.nets:
-                self._say_terms(number, ALL, self.incoming.agreement.first())
+        self.talk.start()
         self._input(record.Started, self.stack.start, self.identity, dict(store.stored))
         self._tell_room()
         self._hand_over()
@@ -150,6 +156,7 @@ class Node:
             net.close()
         self._alarm.close()
         self.past.stop()
+        self.talk.stop()
 
     def leave(self, within_ns: Nanoseconds | None = None) -> None:
         """Go in good order, at the latest after so long; Left tells what was not sent.  Asked again: sooner."""
@@ -173,7 +180,7 @@ class Node:
             if type(action) is Accepted or type(action) is Refuse:
                 answer = action
         if type(answer) is Accepted:
-            self.submitted += answer.count
+            self.past.accepted(_clock(), answer)
         self._hand_over()
         return answer
 
@@ -281,9 +288,6 @@ class Node:
     ) -> None:
         self._log(record.Received(now, net, peer.id, peer.incarnation, drops, bytes(body)), actions)
 
-    def _say_terms(self, number: NetId, to: MemberId, terms: Terms) -> None:
-        self._outgoing.say(self.nets[number], to, terms)
-
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
         now = _clock()
@@ -363,10 +367,7 @@ class Node:
             self.room.bytes += size
             self.delivered += batch.count
             self.delivered_bytes += size
-            past = self.past
-            past.delivered_ns = now
-            if past.open:
-                past.resumed(now)
+            self.past.delivered(now, batch)
         elif kind is ViewChange:
             self.view = event.view  # type: ignore[attr-defined]
             self.past.viewed(now, event.view)  # type: ignore[attr-defined]

@@ -1,7 +1,8 @@
 """Packets become datagrams, or trains of them; consecutive ones to everybody on one net leave in one call.
 
 With segmentation offload the kernel takes several datagrams at once if all but the last are of one size; so they are
-collected until one does not fit, goes elsewhere, or the step is over.
+collected until one does not fit, goes elsewhere, or the step is over.  Each datagram is sealed for itself, also in a
+train: a receiver keeps none that it has not opened.
 """
 
 from __future__ import annotations
@@ -13,27 +14,30 @@ from msgspec import msgpack
 from ordercast.contract import ALL, Packet
 from ordercast.drivers.trains import couple
 from ordercast.live.sockets import JOINED_BYTES_MAX, NetSockets
-from ordercast.types import MemberId
+from ordercast.types import MemberId, NetId
 from ordercast.wire.header import HEADER_BYTES
-from ordercast.wire.train import TRAIN_BYTES_MAX
+from ordercast.wire.seal import TAG_BYTES, Sealer
+from ordercast.wire.train import CAR_BYTES, TRAIN_BYTES_MAX, cut
 
 _counter = struct.Struct("<Q")
 _encode_into = msgpack.Encoder().encode_into
 
 
 class Outgoing:
-    """`prefix` begins every datagram of this life; the datagram's counter follows it."""
+    """`prefix` begins every datagram of this life that is not sealed; the datagram's counter follows it."""
 
-    def __init__(self, prefix: bytes, datagram_bytes: int) -> None:
+    def __init__(self, prefix: bytes, datagram_bytes: int, sealer: Sealer | None = None) -> None:
         self._prefix, self._datagram_bytes = prefix, datagram_bytes
+        self.sealer = sealer
         self._count = 0  # datagrams of this life: the nonce of each
         self._out = bytearray()  # datagrams that will go out in one send
+        self._plain = bytearray()  # a packet that is about to be sealed
         self._segment = 0  # size of each of them but the last
         self._net: NetSockets | None = None  # where they go; None: nothing waits
 
     def to_one(self, net: NetSockets, member: MemberId, packet: Packet) -> None:
         self.flush()
-        size = self._encode(packet)
+        size = self._encode(net, packet)
         net.send(self._out, size, net.address(member))
         self._out.clear()
 
@@ -43,7 +47,7 @@ class Outgoing:
             self.flush()
         out = self._out
         start = len(out)
-        size = self._encode(packet)
+        size = self._encode(net, packet)
         if start and (size != self._segment or len(out) > JOINED_BYTES_MAX):
             if size < self._segment and len(out) <= JOINED_BYTES_MAX:  # only the last of a send may be shorter
                 self.flush()
@@ -58,7 +62,7 @@ class Outgoing:
 
     def say(self, net: NetSockets, to: MemberId, packet: Packet) -> None:
         """At once: to one member; to all, also where nobody knows the address of one that is no member here."""
-        if to in net.plan.addresses:
+        if net.address(to):
             self.to_one(net, to, packet)
         elif to == ALL or net.plan.group is not None:
             self.to_all(net, packet)
@@ -71,8 +75,11 @@ class Outgoing:
             self._out.clear()
             self._net = None
 
-    def _encode(self, packet: Packet) -> int:
+    def _encode(self, net: NetSockets, packet: Packet) -> int:
         """Append a packet's datagram, or its train of datagrams, to the buffer; returns the size of the first."""
+        if self.sealer is not None:
+            _encode_into(packet, self._plain)
+            return self._seal(self.sealer, net.plan.number, self._plain)
         out = self._out
         start = len(out)
         self._count += 1
@@ -91,4 +98,18 @@ class Outgoing:
         train = couple(self._prefix, self._count, out[start + HEADER_BYTES :], self._datagram_bytes)
         out[start:] = train
         self._count += (len(train) - 1) // self._datagram_bytes
+        return self._datagram_bytes
+
+    def _seal(self, sealer: Sealer, net: NetId, packet: bytearray) -> int:
+        """The same, sealed."""
+        room = self._datagram_bytes - HEADER_BYTES - TAG_BYTES
+        if len(packet) <= room:
+            self._count += 1
+            sealer.seal_into(self._out, net, self._count, packet)
+            return HEADER_BYTES + len(packet) + TAG_BYTES
+        size = HEADER_BYTES + len(packet) + TAG_BYTES
+        assert size <= TRAIN_BYTES_MAX, f"a packet of {size} bytes is too large for the network"
+        for piece in cut(packet, room - CAR_BYTES):
+            self._count += 1
+            sealer.seal_into(self._out, net, self._count, piece)
         return self._datagram_bytes

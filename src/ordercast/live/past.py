@@ -6,12 +6,14 @@ A view's standstill is what `measure` calls so: from the last delivery before it
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from ordercast.types import MemberId, Nanoseconds, View, ViewKind
+from ordercast.contract import Accepted
+from ordercast.live.delays import Delays
+from ordercast.types import Batch, MemberId, Nanoseconds, Peer, View, ViewKind
 
 VIEWS_KEPT = 10
 SAMPLE_SECONDS = 1.0
@@ -37,8 +39,16 @@ class Past:
     """Of one life.  `counts` gives what has been counted so far, by name."""
 
     def __init__(
-        self, members: Iterable[MemberId], counts: Callable[[], Counts], clock: Callable[[], Nanoseconds]
+        self,
+        members: Iterable[MemberId],
+        counts: Callable[[], Counts],
+        clock: Callable[[], Nanoseconds],
+        me: Peer | None = None,
     ) -> None:
+        self._me = me
+        self.submitted = 0  # messages
+        self.delays: Delays | None = None  # of own messages, if somebody wants to know
+        self.causes: Counter[str] = Counter()  # of all views
         self.views: deque[Seen] = deque(maxlen=VIEWS_KEPT)
         self.open: list[Seen] = []  # nothing was delivered after them yet
         self.delivered_ns: Nanoseconds | None = None  # when the last frame went up
@@ -56,8 +66,23 @@ class Past:
         if self._tick is not None:
             self._tick.cancel()
 
+    def accepted(self, now: Nanoseconds, taken: Accepted) -> None:
+        """Messages of our own were taken."""
+        self.submitted += taken.count
+        if self.delays is not None:
+            self.delays.accepted(now, taken.counter + taken.count - 1)
+
+    def delivered(self, now: Nanoseconds, batch: Batch) -> None:
+        """A frame went up."""
+        self.delivered_ns = now
+        if self.open:
+            self.resumed(now)
+        if self.delays is not None and Peer(batch.sender, batch.incarnation) == self._me:
+            self.delays.delivered(now, batch.counter + batch.count - 1)
+
     def viewed(self, now: Nanoseconds, view: View) -> None:
         if view.kind is ViewKind.REGULAR:
+            self.causes[view.cause.reason if view.cause is not None else ""] += 1
             seen = Seen(view, now, self.delivered_ns)
             self.views.append(seen)
             self.open = [*self.open, seen][-VIEWS_KEPT:]

@@ -66,7 +66,7 @@ def last_row(node: Node) -> dict[str, Any]:
 def counts(node: Node) -> dict[str, int]:
     """What rates are made of."""
     return {
-        "submitted": node.submitted,
+        "submitted": node.past.submitted,
         "delivered": node.delivered,
         "datagrams_received": node.incoming.datagrams,
         "datagrams_sent": sum(net.sent["datagrams"] for net in node.nets.values()),
@@ -96,6 +96,8 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             {"time": node.wall(seen.at), "standstill_ms": seen.standstill_ms, **view(seen.view)}
             for seen in node.past.views
         ],
+        "view_causes": dict(sorted(node.past.causes.items())),
+        "counts": {name: count for name, count in counts(node).items() if not name.startswith("from ")},
         "rates": {name: rate for name, rate in rates.items() if not name.startswith("from ")},
         "peers": _peers(node, layers, rates),
         "timers_ms": {name: round((at - now) / 1e6, 1) for name, at in sorted(node.timers.items())},
@@ -110,8 +112,9 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "before_terms": 0 if agreement is None else agreement.early,
         },
         "drops": dict(sorted(incoming.drops.items())),
+        "key": None if node.talk.sealing is None else node.talk.sealing.status(),
         "other_terms": [] if agreement is None else agreement.status(now),
-        "waits": _waits(node, layers),
+        "waits": _waits(node, layers, now),
         "advice": advice(station),
         "layers": layers,
     }
@@ -142,12 +145,13 @@ def _peers(node: Node, layers: dict[str, Any], rates: dict[str, float]) -> list[
     ]
 
 
-def _waits(node: Node, layers: dict[str, Any]) -> list[str]:
+def _waits(node: Node, layers: dict[str, Any], now: Nanoseconds) -> list[str]:
     """What it waits for, and since when: first what only its driver knows, the disk and the application."""
     agreement = node.incoming.agreement
     said: list[tuple[str, Nanoseconds | None]] = []
     if agreement is not None:
         said += [(f"terms: {words}", None) for words in agreement.words()]
+    said += [(words, None) for words in node.talk.waits(now)]
     if node.disk_fault is not None:
         since, why = node.disk_fault
         said.append((f"disk: {node.storage.dir}, which cannot be written: {why}", since))

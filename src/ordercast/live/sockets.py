@@ -11,33 +11,26 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import socket
 import struct
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
 from ordercast.contract import TAGGER
-from ordercast.errors import RunError, UsageError
-from ordercast.limits import RECEIVE_BUFFER_BYTES
-from ordercast.types import MemberId
+from ordercast.live import ports
+from ordercast.live.ports import IP_RECVERR, IPV6_RECVERR, SO_RXQ_OVFL, UDP_GRO, Address
+from ordercast.types import MemberId, NetId
 
-Address = tuple[str, int]
 One = Callable[[memoryview, int], None]  # a datagram, and how many this socket lost before it
 Several = Callable[[memoryview, int, int], None]  # datagrams joined by the kernel, the size of each but the last, lost
 Unreachable = Callable[[MemberId], None]
 Control = tuple[tuple[int, int, bytes], ...]
 
 UDP_SEGMENT = 103
-UDP_GRO = 104
-SO_RXQ_OVFL = 40
-SO_ATTACH_FILTER = 26
-SO_RCVBUFFORCE = 33
 SO_MEMINFO = 55
-IP_RECVERR = 11
 MSG_ERRQUEUE = 0x2000
 _DONTWAIT = socket.MSG_DONTWAIT
 _READ_BYTES = 65_536
@@ -60,11 +53,13 @@ class NetAddresses(Struct, frozen=True):
     """Where one net's traffic goes."""
 
     me: MemberId
-    addresses: Mapping[MemberId, Address]  # every member's own (unicast) address
+    addresses: Mapping[MemberId, Address]  # each member's own (unicast) address, once it is known
     group: Address | None = None  # the multicast address, or None for unicast fan-out
-    interface: str = "127.0.0.1"  # address of the local interface that multicasts leave through
+    interface: str = "127.0.0.1"  # name or address of the local interface that multicasts leave through
     hears_self: bool = False
     hears_group: bool = True  # false: it only sends to the multicast address
+    number: NetId = 0
+    bind: Address | None = None  # where the own socket is, if that is not where others find it
 
 
 class _Port:
@@ -105,61 +100,37 @@ class NetSockets:
         self._buffers = (self._view,)
         self._ports: defaultdict[socket.socket, _Port] = defaultdict(_Port)
         self._filtered = 0  # own multicasts that the kernel dropped for us, which it counts as lost
-        self._member_at = {address: member for member, address in plan.addresses.items() if member != plan.me}
-        fan_out = [address for member, address in sorted(plan.addresses.items()) if member not in (plan.me, TAGGER)]
-        if plan.hears_self:
-            fan_out.append(plan.addresses[plan.me])
-        self.targets: tuple[Address, ...] = (plan.group,) if plan.group else tuple(fan_out)
+        self.source: tuple[str, int] | tuple[str, int, int, int] | None = None  # where the last datagram came from
+        self._addresses: dict[MemberId, Address] = {}
+        self.move(plan.addresses)
         self._multicast: socket.socket | None = None
         self._closed = False
         self._segments = True
         self._filters = False
-        self._unicast = self._bind(plan.addresses[plan.me])
+        self._unicast = ports.bound(plan.bind or plan.addresses[plan.me])
         try:
-            self._unicast.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
             self._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, _SEND_TIMEOUT_US))
-            if plan.group and not plan.hears_group:
-                self._leave_by(plan.interface)
-            elif plan.group:
-                self._multicast = self._join(plan.group, plan.interface)
+            if plan.group:
+                ports.speaks_by(self._unicast, plan.interface)
+            if plan.group and plan.hears_group:
+                self._multicast = ports.joined(plan.group, plan.interface)
                 if not plan.hears_self:
-                    self._filters = _drop_own(self._multicast, prefix)
+                    self._filters = ports.drop_own(self._multicast, prefix)
         except BaseException:
             self.close()
             raise
 
     # -------------------------------------------------------------------------------------------------------- setup
 
-    def _bind(self, address: Address) -> socket.socket:
-        sock = _socket()
-        try:
-            sock.bind(address)
-        except OSError as why:
-            sock.close()
-            raise _bind_error(address, why) from None
-        return sock
-
-    def _join(self, group: Address, interface: str) -> socket.socket:
-        own = socket.inet_aton(interface)
-        sock = _socket()
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(group)
-            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + own)
-            self._leave_by(interface)
-        except OSError as why:
-            sock.close()
-            if why.errno in (errno.ENODEV, errno.EADDRNOTAVAIL):
-                raise UsageError(
-                    f"interface {interface}: no interface of this machine has this address; expected a local one"
-                ) from None
-            raise _bind_error(group, why) from None
-        return sock
-
-    def _leave_by(self, interface: str) -> None:
-        """Multicasts of our own go out there, and are heard on this machine too."""
-        self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
-        self._unicast.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    def move(self, addresses: Mapping[MemberId, Address]) -> None:
+        """These members are here from now on."""
+        plan = self.plan
+        self._addresses = addresses = {**self._addresses, **addresses}
+        self._member_at = {address: member for member, address in addresses.items() if member != plan.me}
+        fan_out = [address for member, address in sorted(addresses.items()) if member not in (plan.me, TAGGER)]
+        if plan.hears_self:
+            fan_out.append(addresses[plan.me])
+        self.targets: tuple[Address, ...] = (plan.group,) if plan.group else tuple(fan_out)
 
     @property
     def sockets(self) -> tuple[socket.socket, ...]:
@@ -191,7 +162,7 @@ class NetSockets:
         done = 0
         while done < limit and not self._closed:
             try:
-                size, control, _, _ = receive(buffers, _CONTROL_BYTES, _DONTWAIT)
+                size, control, _, self.source = receive(buffers, _CONTROL_BYTES, _DONTWAIT)
             except BlockingIOError:
                 break
             except OSError:  # an answer to an earlier send (no such port, no way there): it waits in the error queue
@@ -234,18 +205,23 @@ class NetSockets:
             except OSError:
                 return
             for _, kind, data in control:
-                if kind == IP_RECVERR and len(data) >= _EXTENDED_ERROR.size:
+                if kind in (IP_RECVERR, IPV6_RECVERR) and len(data) >= _EXTENDED_ERROR.size:
                     number = _EXTENDED_ERROR.unpack_from(data)[0]
-                    member = self._member_at.get(target)
+                    member = self._member_at.get(target[:2])
                     if number == errno.ECONNREFUSED and member is not None:
                         self.unreachable(member)
 
     # --------------------------------------------------------------------------------------------------------- send
 
     def address(self, member: MemberId) -> tuple[Address, ...]:
-        """Where one member is; nowhere, if it is not of this group."""
-        address = self.plan.addresses.get(member)
+        """Where one member is; nowhere, if it is not of this group, or not found yet."""
+        address = self._addresses.get(member)
         return () if address is None else (address,)
+
+    @property
+    def places(self) -> Iterable[Address]:
+        """Where all members are."""
+        return self._addresses.values()
 
     def send(self, datagrams: bytes | bytearray, segment: int, to: tuple[Address, ...]) -> None:
         """One datagram, or several of `segment` bytes each (the last may be shorter), to each address."""
@@ -340,51 +316,3 @@ class NetSockets:
                 counts = _MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size))
                 lost += self._drops(sock, counts[-1])
         return lost
-
-
-def _socket() -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, RECEIVE_BUFFER_BYTES)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
-    except PermissionError:  # then as much as net.core.rmem_max allows; `ordercast doctor` tells if that is little
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
-    for level, option in ((socket.SOL_SOCKET, SO_RXQ_OVFL), (socket.IPPROTO_UDP, UDP_GRO)):
-        try:
-            sock.setsockopt(level, option, 1)
-        except OSError as why:
-            if why.errno not in (errno.ENOPROTOOPT, errno.EINVAL, errno.EOPNOTSUPP):
-                raise
-    return sock
-
-
-def _drop_own(sock: socket.socket, prefix: bytes) -> bool:
-    """Let the kernel drop our own looped datagrams: a classic packet filter that compares their first words."""
-    assert len(prefix) % 4 == 0
-    words = [int.from_bytes(prefix[k : k + 4], "big") for k in range(0, len(prefix), 4)]
-    program = [(0x20, 0, 0, 8 + 4 * k) for k in range(len(words))]  # load word k behind the UDP header
-    code: list[tuple[int, int, int, int]] = []
-    for k, load in enumerate(program):
-        left = 2 * (len(words) - k - 1)
-        code += [load, (0x15, 0, left + 1, words[k])]  # equal: go on; else: accept
-    code += [(0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]
-    data = b"".join(struct.pack("=HBBI", *line) for line in code)
-    import ctypes
-
-    buffer = ctypes.create_string_buffer(data)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("@HP", len(code), ctypes.addressof(buffer)))
-    except OSError:
-        return False
-    return True
-
-
-def _bind_error(address: Address, why: OSError) -> Exception:
-    host, port = address
-    if why.errno == errno.EADDRINUSE:
-        return UsageError(f"port {port} at {host} is in use by another process; expected a free one")
-    if why.errno == errno.EADDRNOTAVAIL:
-        return UsageError(f"address {host} is not local to this machine; expected the address of an interface here")
-    if why.errno == errno.EACCES:
-        return UsageError(f"port {port} at {host} may not be bound by this user; expected one from 1024 to 65535")
-    return RunError(f"cannot bind {host}:{port}: {os.strerror(why.errno or 0).lower()}")

@@ -25,10 +25,9 @@ class Sources:
 
     def __init__(self, nets: Mapping[NetId, NetSockets], incoming: Incoming) -> None:
         self._poll = select.epoll()
+        self._incoming = incoming
         self._sockets: dict[int, tuple[Reader, socket.socket]] = {}
-        self._readers: list[Reader] = [
-            (n, net, partial(incoming.one, n), partial(incoming.several, n)) for n, net in nets.items()
-        ]
+        self._readers: list[Reader] = [(n, net, *_into(incoming, n, net)) for n, net in nets.items()]
 
     def open(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
         self._loop = loop
@@ -44,16 +43,31 @@ class Sources:
         self._poll.close()
 
     def read(self) -> Iterator[NetId]:
-        """Read every socket that has something to tell; the net of each that gave datagrams."""
+        """Read every socket that has something to tell; the net of each that gave datagrams of members."""
         for number, _ in self._poll.poll(0):
             (net_id, net, one, several), upto = self._sockets[number]
+            used = self._incoming.datagrams
             if not net.read(upto, one, several, DRAIN_DATAGRAMS_MAX):
                 net.read_errors(upto)
-            else:
-                yield net_id
+            elif self._incoming.guard is None or self._incoming.datagrams != used:
+                yield net_id  # else strangers spoke, of whom no core is to hear
 
     def read_all(self) -> Iterator[NetId]:
         """Read every net, whether the poll tells of it or not; the net of each that gave datagrams."""
         for number, net, one, several in self._readers:
             if net.read(net.sockets[-1], one, several, DRAIN_DATAGRAMS_MAX):
                 yield number
+
+
+def _into(incoming: Incoming, number: NetId, net: NetSockets) -> tuple[One, Several]:
+    """What is called with datagrams of a net; only a guard asks where they came from."""
+    if incoming.guard is None:
+        return partial(incoming.one, number), partial(incoming.several, number)
+
+    def one(datagram: memoryview, drops: int) -> None:
+        incoming.one(number, datagram, drops, net.source)
+
+    def several(datagrams: memoryview, segment: int, drops: int) -> None:
+        incoming.several(number, datagrams, segment, drops, net.source)
+
+    return one, several

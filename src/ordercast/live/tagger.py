@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 
+from ordercast import addresses
 from ordercast.config import GroupConfig
 from ordercast.contract import TAGGER
 from ordercast.live import tuning
@@ -39,7 +40,8 @@ async def _run(config: GroupConfig) -> int:
         folder=config.state_path(TAGGER),
     )  # fmt: skip
     node.start()
-    print(json.dumps({"event": "ready", "address": f"{config.tagger}"}), flush=True)
+    own = config.member(TAGGER)
+    print(json.dumps({"event": "ready", "address": addresses.written(own.address, own.port)}), flush=True)
     try:
         await over.wait()
     finally:

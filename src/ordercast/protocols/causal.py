@@ -61,7 +61,8 @@ class Unordered(Layer):
             frame = event.body.frame  # type: ignore[attr-defined]
             if frame.sender != event.sender:  # type: ignore[attr-defined]
                 return [dropped("origin", member=event.sender)]  # type: ignore[attr-defined]
-            out: list[Action] = [Receive(frame), Up(Ordered(frame, event.sender, event.seq))]  # type: ignore[attr-defined]
+            out: list[Action] = [] if event.told else [Receive(frame)]  # type: ignore[attr-defined]
+            out.append(Up(Ordered(frame, event.sender, event.seq)))  # type: ignore[attr-defined]
             return out + self.sender.settle(now) if self.sender.leaving else out
         if kind is Crash:
             return []

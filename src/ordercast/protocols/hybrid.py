@@ -192,7 +192,8 @@ class TokenSite(Layer):
                 self._take_tickets(sender, body.tickets)  # type: ignore[attr-defined]
             self.t = max(self.t, body.promise)  # type: ignore[attr-defined]
         if type(body) is Sent:
-            out.append(Receive(body.frame))
+            if not event.told:
+                out.append(Receive(body.frame))
             self.Q[sender, body.c] = body.frame
             self.heard[sender] = body.c
             if self.is_active and sender != self.me and body.sequencer == self.sequencer:

@@ -11,7 +11,6 @@ from heapq import heappush
 from typing import Any
 
 from ordercast.contract import ALL, Packet, Transmit
-from ordercast.drivers.admission import PREFIX_BYTES
 from ordercast.drivers.trains import cars, couple
 from ordercast.sim.host import Host
 from ordercast.sim.journal import Journal
@@ -22,6 +21,7 @@ from ordercast.sim.schedule import Schedule
 from ordercast.types import Peer
 from ordercast.wire import header as wire_header
 from ordercast.wire.codec import Codec
+from ordercast.wire.header import PREFIX_BYTES
 
 
 class Carrier:

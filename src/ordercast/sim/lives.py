@@ -74,7 +74,9 @@ class Lives:
     def _admit(self, host: Host, setup: Setup) -> None:
         """A new life knows nobody."""
         driver, identity = self.driver, setup.identity
-        admission = Admission(identity, driver.carrier.hears_self, driver.carrier.all_lives, bool(self.scenario.tagger))
+        admission = Admission(
+            identity, driver.carrier.hears_self, driver.carrier.all_lives, tagger=bool(self.scenario.tagger)
+        )
         host.incoming = Incoming(
             driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
             partial(driver.received, host), partial(driver.refused, host),

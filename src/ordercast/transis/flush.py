@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, SetTimer, Transmit, dropped
+from ordercast.contract import ALL, Action, CancelTimer, Note, Packet, Receive, SetTimer, Transmit, dropped
 from ordercast.errors import WireError
 from ordercast.limits import EARLY_PACKETS_MAX
 from ordercast.membership import Committed
@@ -92,7 +92,7 @@ class Flush:
         packet_bytes: int,
     ) -> None:
         entries = read_entries(committed, configured)
-        self.me, self.committed, self.began, self.timeout_ns = old.me, committed, now, timeout_ns
+        self.me, self.old, self.committed, self.began, self.timeout_ns = old.me, old, committed, now, timeout_ns
         self.components = components(committed.ring_id, {m: (entry.view, kept) for m, (entry, kept) in entries.items()})
         self.mine = next(component for component in self.components if self.me in component.members)
         self.plan = plan if plan is not None and plan.name == self.mine.plan else None
@@ -142,8 +142,20 @@ class Flush:
         why = exchange.doubt(packet)
         if why:
             return [dropped(why)]
-        wanted = exchange.take(packet) if isinstance(packet, FlushData) else exchange.take_state(packet)
-        return [CancelTimer(FLUSH_NACK)] if wanted and self._finish() else []
+        if isinstance(packet, FlushData):
+            wanted, out = exchange.take(packet), self._received(packet)
+        else:
+            wanted, out = exchange.take_state(packet), []
+        return [*out, CancelTimer(FLUSH_NACK)] if wanted and self._finish() else out
+
+    def _received(self, packet: FlushData[Any]) -> list[Action]:
+        """A frame counts as received when it came, once, not when it is inserted: who installs first relies on it."""
+        key, frame, old = (packet.rank, packet.data.seq), getattr(packet.data.body, "frame", None), self.old
+        taken = self.exchange is not None and self.exchange.got.get(key) is packet.data
+        if not taken or frame is None or frame.sender != old.members[packet.rank] or key in old.flushed:
+            return []
+        old.flushed.add(key)
+        return [Receive(frame)]
 
     def nack(self, now: Nanoseconds, packet: FlushNack) -> list[Action]:
         exchange = self.exchange

@@ -50,7 +50,7 @@ def closing(
 ) -> tuple[list[Action], int]:
     """Steps 1 to 3, for a member of the view `old`; and how many messages were inserted."""
     inserted = insertion(have, plan.missing, causal)
-    out: list[Action] = [Up(Received(members[q], k, data.body, data.vec)) for q, k, data in inserted]
+    out: list[Action] = [Up(Received(members[q], k, data.body, data.vec, told=True)) for q, k, data in inserted]
     out += [Up(Crash(member)) for member in members if member not in plan.together]
     out.append(Up(Flush(plan.states, plan.cut)))
     return out, len(inserted)

@@ -169,11 +169,9 @@ class Link(Layer):
         left mine."""
         forming = self.standing.forming
         if forming is not None and view == forming.id:
-            if self.flush is None or not (self.flush.done and self.membership.recorded):
-                out.append(self.early.keep(source, packet))
-                return
-            out += self._install(now)
-            self._packet(now, source, packet, out)
+            out.append(self.early.keep(source, packet))
+            if self.flush is not None and self.flush.done and self.membership.recorded:
+                out += self._install(now)
         elif view > self.talk.id:
             out += self._carry(now, self.membership.foreign(now, source, view))
 
@@ -209,6 +207,8 @@ class Link(Layer):
         if name == LEAVE:
             return out + self._go(now)
         if name == OPEN:
+            for source, packet in self.early.take():  # what is received is told after its view
+                self._packet(now, source, packet, out)
             out += self.talk.traffic.start() if self.standing.works else []
             return out + self._settle(now) if self.leaving else out
         if self.standing.frozen:
@@ -389,10 +389,7 @@ class Link(Layer):
         self.talk.primary = committed.primary
         self.flush = self.plan = self.state = None
         self.frozen_told = False
-        early = self.early.take()
         out += self._carry(now, self.membership.installed(now))
-        for source, packet in early:
-            self._packet(now, source, packet, out)
         out.append(SetTimer(OPEN, now))  # in a step of its own: the view has then reached the application
         return out
 

@@ -79,6 +79,7 @@ class Traffic:
         self.asked: dict[tuple[int, int], tuple[Nanoseconds, MemberId]] = {}  # last asker of a retransmission
         self.owed: tuple[int, ...] = ()  # leaving: what was here then, and gave what we sent its place
         self.u_in: tuple[int, ...] = ()  # unicasts that came, for the next Status
+        self.flushed: set[tuple[int, int]] = set()  # what came in a flush, in whichever attempt: its reception was told
 
     @property
     def have(self) -> list[int]:

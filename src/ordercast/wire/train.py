@@ -13,6 +13,7 @@ the counter of its first car, names the train: cars of many trains may arrive in
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from ordercast.errors import WireError
 from ordercast.types import Nanoseconds
@@ -159,6 +160,7 @@ class Station:
         self._charge(line, train, -train.cost)
 
 
+_COUNTER = struct.Struct("<Q")
 _REST = struct.Struct("<QBHH")  # counter of the datagram's header, then the car's
 
 
@@ -179,3 +181,19 @@ def whole(data: bytes, segment: int, prefix_bytes: int) -> bytes | None:
         if data[start:at] != prefix or unpack(data, at) != (counter + k, MARK, k, total):
             return None
     return b"".join([data[start + head : start + segment] for start in starts])
+
+
+def joined(datagrams: Sequence[memoryview], bodies: Sequence[bytes | None], prefix_bytes: int) -> bytes | None:
+    """The same of datagrams that were sealed, and their bodies (None: one that did not open)."""
+    total = len(bodies)
+    if total < 2 or None in bodies:
+        return None
+    prefix, first = datagrams[0][:prefix_bytes], _COUNTER.unpack_from(datagrams[0], prefix_bytes)[0]
+    pieces: list[bytes] = []
+    for k, (datagram, body) in enumerate(zip(datagrams, bodies, strict=True)):
+        if body is None or len(body) <= CAR_BYTES or _CAR.unpack_from(body) != (MARK, k, total):
+            return None
+        if datagram[:prefix_bytes] != prefix or _COUNTER.unpack_from(datagram, prefix_bytes)[0] != first + k:
+            return None
+        pieces.append(body[CAR_BYTES:])
+    return b"".join(pieces)

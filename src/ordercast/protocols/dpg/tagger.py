@@ -52,6 +52,8 @@ class Tagger(Layer):
             self._number(tag)
             following = max(following, serial + 1)
         self._follow(speaker, following, early)
+        if not packet.serials and not self.silent:  # it wants to know whether somebody is here
+            return [Transmit(net, source.id, Numbers(self.life, self.number + 1, ()))]
         return []
 
     def _follow(self, speaker: tuple[bytes, Peer], following: int, early: dict[int, Numbered]) -> None:

@@ -1,0 +1,92 @@
+"""Cores of ToTo alone on an ideal network: every message reaches the others after a constant delay, in causal order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from ordercast.contract import (
+    CancelTimer,
+    Down,
+    Multicast,
+    Ordered,
+    Received,
+    SetTimer,
+    Setup,
+    Submit,
+    Up,
+    ViewChange,
+    Window,
+)
+from ordercast.protocols.toto.core import Toto
+from ordercast.types import Identity, Submission, View, ViewId, ViewKind
+
+MS = 1_000_000
+
+
+class Ideal:
+    """n members; one message per frame; times in nanoseconds."""
+
+    def __init__(self, n: int, quorum: Callable[[int], int], delay_ns: int, timeout_ns: int = 1000 * MS) -> None:
+        members = tuple(range(1, n + 1))
+        self.n, self.delay_ns, self.now, self.count = n, delay_ns, 0, 0
+        self.queue: list[tuple[int, int, int, Any]] = []  # when, number, rank, what
+        self.timers: dict[tuple[int, str], int] = {}
+        self.have = [[0] * n for _ in members]
+        self.sent: dict[tuple[int, int], int] = {}  # sender and counter -> when
+        self.latency: list[int] = []
+        self.nulls = 0
+        self.cores = [
+            Toto(Setup(Identity(me, 1, members), timeout_ns, None, 1_000, random.Random(0)), quorum) for me in members
+        ]
+        for rank in range(n):
+            self._up(rank, ViewChange(View(ViewId(4, 1), ViewKind.REGULAR, members)))
+            self._up(rank, Window(10**9))
+
+    def at(self, when: int, rank: int, what: Any) -> None:
+        self.count += 1
+        heappush(self.queue, (when, self.count, rank, what))
+
+    def run(self) -> None:
+        while self.queue:
+            self.now, _, rank, what = heappop(self.queue)
+            if isinstance(what, Received):
+                self.have[rank][what.sender - 1] = what.seq
+                self._up(rank, what)
+            elif isinstance(what, str):
+                if self.timers.get((rank, what)) == self.now:
+                    del self.timers[rank, what]
+                    self._do(rank, self.cores[rank].timer(self.now, what, self.now))
+            else:
+                core = self.cores[rank]
+                self.sent[rank + 1, core.sender.outbox.counter + 1] = self.now
+                self._do(rank, core.down(self.now, Submit(Submission([b"x"]))))
+
+    def _up(self, rank: int, event: Any) -> None:
+        self._do(rank, self.cores[rank].up(self.now, event, 0))
+
+    def _do(self, rank: int, actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, Down) and isinstance(action.event, Multicast):
+                self._multicast(rank, action.event.body)
+            elif isinstance(action, Up) and isinstance(action.event, Ordered):
+                frame = action.event.frame
+                if frame.sender == rank + 1:
+                    self.latency.append(self.now - self.sent[frame.sender, frame.counter])
+            elif isinstance(action, SetTimer):
+                self.timers[rank, action.name] = action.at
+                self.at(action.at, rank, action.name)
+            elif isinstance(action, CancelTimer):
+                self.timers.pop((rank, action.name), None)
+
+    def _multicast(self, rank: int, body: Any) -> None:
+        self.nulls += not hasattr(body, "frame")
+        have = self.have[rank]
+        have[rank] += 1
+        event = Received(rank + 1, have[rank], body, tuple(have))
+        for other in range(self.n):
+            if other != rank:
+                self.at(self.now + self.delay_ns, other, event)
+        self._up(rank, event)

@@ -103,7 +103,11 @@ def _invoke(args: list[str]) -> int:
         click.echo(asked.format_message(), err=True)
         return 2
     except (click.ClickException, OrdercastError, OSError) as error:
-        if isinstance(error, OSError) and not error.strerror and not isinstance(error, BrokenPipeError):
+        if (
+            isinstance(error, OSError)
+            and not error.strerror
+            and not isinstance(error, BrokenPipeError | OrdercastError)
+        ):
             raise
         command = context.invoked_subcommand if context is not None else None
         for sentence in _sentences(error):
@@ -119,7 +123,7 @@ def _sentences(error: Exception) -> list[str]:
         return error.faults
     if isinstance(error, BrokenPipeError):
         return ["standard output was closed before everything was written"]
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, OrdercastError):
         return [f"{error.filename or 'writing failed'}: {error.strerror}"]
     return [str(error)]
 

@@ -20,7 +20,7 @@ from ordercast.live.node import Node
 from ordercast.types import MemberId, View, ViewKind
 
 SAY_SECONDS = 2.0  # of waiting, then it is said what for
-TAGGER_SECONDS = 1.0  # a tagger is given T to answer, and at least so long
+TAGGER_SECONDS = 5.0  # so long a tagger's machine may be silent, if that is more than T
 POLL_SECONDS = 0.005
 
 log = logging.getLogger("ordercast")
@@ -81,18 +81,21 @@ class Entry:
             saying.cancel()
 
     async def _tagger(self, node: Node) -> None:
-        """Until the tagger has answered, where there is one; RunError if it does not in T."""
+        """Until the tagger has answered, where there is one; JoinTimeout if nobody is there in T, or all is silent."""
         tagger, heard = self.config.tagger, node.past.heard
         if tagger is None:
             return
-        seconds = self.timeout or max(TAGGER_SECONDS, self.config.timeout_ms / 1_000)
-        until = time.monotonic() + seconds
+        patience, since = self.config.timeout_ms / 1_000, time.monotonic()
+        longest = self.timeout or max(TAGGER_SECONDS, patience)
         while not heard[TAGGER] and node.running:
-            if time.monotonic() > until:
+            waited = time.monotonic() - since
+            nobody = TAGGER in node.refused and not self.timeout and waited > patience
+            if nobody or waited > longest:
                 where = addresses.written(tagger.address, tagger.port)
-                why = "; ".join(["is one running there?", *node.talk.waits(time.monotonic_ns())])
-                words = f"member {self.me} of {self.config.group}: the tagger at {where} has not answered"
-                raise JoinTimeout(f"{words} within {seconds:g} s: {why}")
+                how = "nobody is there" if nobody else f"nothing came from there in {longest:g} s"
+                why = "; ".join([how, *node.talk.waits(time.monotonic_ns())])
+                words = f"member {self.me} of {self.config.group}: the tagger at {where} does not answer"
+                raise JoinTimeout(f"{words}: {why}: expected one, ordercast tagger with this group's file")
             await asyncio.sleep(POLL_SECONDS)
 
     def _words(self, node: Node) -> str:

@@ -95,6 +95,7 @@ class Process:
             if waiting.done():
                 tuning.rarely_collect()
                 await (self._work(self.work) if self.work is not None else self._talk())
+            waiting.add_done_callback(lambda task: task.cancelled() or task.exception())
             waiting.cancel()
         finally:
             self.control.close()

@@ -109,7 +109,7 @@ class Node:
         if sealing is not None:
             sealing.attach(self.incoming, self._outgoing)
         self.timers: dict[str, Nanoseconds] = {}
-        self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
+        self.refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
         self._handing_over = False
         self.own_turn = False  # what goes up goes up from a callback of ours: no task of the application is running
@@ -291,8 +291,8 @@ class Node:
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
         now = _clock()
-        if self.running and now - self._refused.get(member, 0) >= REFUSED_NS:
-            self._refused[member] = now
+        if self.running and now - self.refused.get(member, 0) >= REFUSED_NS:
+            self.refused[member] = now
             self._input(record.Unreachable, self.stack.unreachable, net, member)
 
     def _alarmed(self) -> None:

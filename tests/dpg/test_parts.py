@@ -265,6 +265,21 @@ def test_another_life_of_the_tagger_is_never_contiguous() -> None:
     assert told(list(order.turns(0))) == [(1, 1, False, True), (1, 2, False, True)]
 
 
+def test_what_waited_for_a_tagger_is_not_forgotten_when_one_is_back() -> None:
+    order = site_order()
+    order.numbered(0, numbers(1, (ONE, 1)))
+    for at, serial in ((10, 2), (20, 3), (30, 4)):
+        order.put(at, ONE, message(ONE, serial))
+    order.numbered(5_000, numbers(1, (ONE, 2), life=6))
+    order.forget(5_000)
+    order.numbered(5_050, numbers(2, (ONE, 3), life=6))
+    assert [turn.packet.serial for turn in order.turns(5_050)] == [2, 3] and len(order.pdus) == 1
+    for at in range(5_100, 6_200, 50):
+        order.numbered(at, numbers(3, (TWO, at), life=6))
+        order.forget(at)
+    assert not order.pdus, "its number never came"
+
+
 def test_wishes_are_repeated_until_the_number_is_heard() -> None:
     order = site_order()
     assert order.repeat(0) is not None, "at first it says that it is here"

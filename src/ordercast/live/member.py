@@ -35,6 +35,7 @@ from ordercast.types import Batch, MemberId, Service, View
 from ordercast.words import short
 from ordercast.workload.payload import matches, payload
 
+WORK_SECONDS = 60.0  # a launcher that stops and starts the tagger knows by itself when that takes too long
 PROGRESS_SECONDS = 0.1
 FRAMES_AHEAD = 4  # of a workload without a rate: how much of it may be on its way, in frames
 _clock = time.monotonic_ns
@@ -76,7 +77,8 @@ class Process:
             workload={} if work is None else work.whole,
             expected=matches if work is not None else None,
         )
-        self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
+        patience = None if work is None or config.tagger is None else WORK_SECONDS
+        self.group = Group(config, me, folder=folder, trace=trace, timeout=patience, on_other_terms=say_other_terms)
         self.control = Control(folder, self.group.status, self._ordered)
         self.stop = asyncio.Event()
         self.printer: asyncio.Task[None] | None = None

@@ -43,6 +43,7 @@ class Order:
         self.serial = 0
         self.misses = 0
         self.heard_at: Nanoseconds | None = None  # the tagger, last
+        self._back = 0  # it was heard again, after a silence
         self._hello = -repeat_ns
         self._turn: Number = (0, 0)  # the last that was taken
 
@@ -58,6 +59,8 @@ class Order:
     def numbered(self, now: Nanoseconds, packet: Numbers) -> None:
         if packet.life < self.life:
             return
+        if self.heard_at is None or now - self.heard_at > self.repeat_ns:
+            self._back = now
         self.heard_at = now
         if packet.life > self.life:
             self.life, self.last = packet.life, 0
@@ -136,10 +139,15 @@ class Order:
         return number[0] == life and number[1] > last + 1
 
     def forget(self, now: Nanoseconds) -> None:
-        """PDUs of others whose number never came, though the tagger was heard since: they are missed."""
+        """PDUs of others whose number never came, though the tagger was heard since: they are missed.
+
+        A tagger that is back, or another one, first numbers what waited for it.
+        """
         if self.heard_at is None:
             return
         old = min(now, self.heard_at) - 8 * self.repeat_ns
+        if self._back > old:
+            return
         waiting = {key for _, key, _ in self.queue}
         for key in [key for key, (_, since) in self.pdus.items() if since < old]:
             if key not in waiting and key[0] != self.me.id:

@@ -22,6 +22,7 @@ from ordercast.types import (
     Batch,
     Frame,
     Identity,
+    Incarnation,
     MemberId,
     Nanoseconds,
     NetId,
@@ -32,6 +33,7 @@ from ordercast.types import (
 )
 
 ALL: MemberId = -1  # Transmit to everybody on the net
+TAGGER: MemberId = 0  # who numbers for a group and is no member of it
 
 # --------------------------------------------------------------------------------------------------------- packets
 
@@ -69,6 +71,15 @@ class Delivered(Event, frozen=True, gc=False):
     certainty: str | None = None
     ring: int = 0
     stamp: int = 0  # several rings: its timestamp
+
+
+class Missing(Event, frozen=True, gc=False):
+    """A message had its place here, and its bytes never came: `tag` is the number its sender gave what it was in."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    tag: int
+    certainty: str = "dummy"
 
 
 class PassedBy(Event, frozen=True, gc=False):
@@ -320,6 +331,13 @@ class Originate(Action, frozen=True, gc=False):
 
     frame: Frame
     view: ViewId | None = None
+
+
+class Presence(Action, frozen=True, gc=False):
+    """A Note, of a protocol without views: from now on this member delivers, or it was away since `since_ns`."""
+
+    present: bool
+    since_ns: Nanoseconds = 0
 
 
 class Receive(Action, frozen=True, gc=False):

@@ -323,6 +323,7 @@ class Setup(Struct):
     nets: tuple[NetId, ...] = (0,)
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
+    pack: bool = True  # several messages in a frame; false: as the papers count
 
 
 class Layer:

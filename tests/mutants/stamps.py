@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.mutants.parts import stamping
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Body, Event, Flush, Setup
+from ordercast.contract import Action, Body, Event, Flush, Received, Setup
 from ordercast.protocols.tomp import layer
 from ordercast.protocols.tomp.closing import Mid, Part
 from ordercast.protocols.tomp.layer import Ack, Acks, Stamping
@@ -107,9 +107,9 @@ def stamp_one_more(setup: Setup) -> Stack:
 @mutant("stamp_old_snapshot", "tomp", AREA, "an answer carries the ids expected before the frame, with its newer clock")
 def stamp_old_snapshot(setup: Setup) -> Stack:
     class Old(Stamping):
-        def _receive(self, now: Nanoseconds, sender: MemberId, body: Body) -> list[Action]:
-            before = tuple(self.book.next_mid)
-            out = super()._receive(now, sender, body)
+        def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
+            before, sender = tuple(self.book.next_mid), event.sender
+            out = super()._receive(now, event)
             if self.acks.get(sender) and before != tuple(self.book.next_mid):
                 self.acks[sender][-1] = structs.replace(self.acks[sender][-1], next_mid=before)
             return out

@@ -101,7 +101,7 @@ class Lives:
         timeout_ns = round(scenario.timeout_ns * host.timeouts)
         generator = scenario.generator(f"core/{host.id}/{host.lives}")
         setup = Setup(identity, timeout_ns, self.options, self.frame_bytes, generator, host.nets)
-        setup.partition = scenario.partition
+        setup.partition, setup.pack = scenario.partition, scenario.pack
         if scenario.hosts.outbox_bytes:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         return setup

@@ -343,6 +343,7 @@ class Setup(Struct):
     on_nets: dict[NetId, tuple[MemberId, ...]] = {}  # who is configured on a net of mine; one not named: everybody
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
+    pure: bool = False  # a gateway without an application
 
 
 class Layer:

@@ -55,6 +55,7 @@ class RingMember(Struct, frozen=True):
     address: Annotated[
         tuple[tuple[str, int], ...], Rule(_addresses), Need("an address on each of its rings")
     ] = ()  # fmt: skip
+    pure: bool = False  # only joins rings: nobody sends from it or reads there
 
 
 class Member(Struct, frozen=True):
@@ -124,7 +125,9 @@ def rings_of(source: Source, file: RingsWritten) -> tuple[tuple[Ring, ...], tupl
         on = sum(member.id in entry.members for entry in file.net)
         if not on:
             source.fault(f"member[{k}]", f"member {member.id} is on no ring: expected its id in members of a [[net]]")
-        elif len(member.address) != on and not source.faulty(f"member[{k}].address"):
+        if member.pure and on == 1:
+            source.fault(f"member[{k}].pure", f"member {member.id} is on one ring: expected a gateway, on two or more")
+        if on and len(member.address) != on and not source.faulty(f"member[{k}].address"):
             source.fault(
                 f"member[{k}].address", f"{len(member.address)} addresses: expected one for each of {on} rings"
             )
@@ -191,6 +194,6 @@ def written_ring(ring: Ring) -> dict[str, Any]:
     return written_net(asdict(ring.net)) | {"ring": ring.number, "members": list(ring.addresses)}
 
 
-def written_member(id: int, rings: tuple[Ring, ...]) -> dict[str, Any]:
+def written_member(id: int, rings: tuple[Ring, ...], pure: bool) -> dict[str, Any]:
     at = [ring.addresses[id] for ring in rings if id in ring.addresses]
-    return {"id": id, "address": [addresses.written(*place) for place in at]}
+    return {"id": id, "address": [addresses.written(*place) for place in at]} | ({"pure": True} if pure else {})

@@ -11,6 +11,7 @@ from tests.mutants import (  # noqa: F401
     primary,
     reliable,
     ring,
+    rings,
     views,
     votes,
 )

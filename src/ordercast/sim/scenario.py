@@ -18,6 +18,7 @@ from ordercast.drivers.sizes import least_packet
 from ordercast.limits import (
     DATAGRAM_BYTES_MAX,
     DATAGRAM_BYTES_MIN,
+    GROUP_NAME_BYTES_MAX,
     GROUPS_MAX,
     MEMBERS_MAX,
     STORED_NUMBER_MAX,
@@ -92,21 +93,41 @@ class Cost(Part, frozen=True, kw_only=True):
     latency_us: Us = 0.0
 
 
-class Hosts(Part, frozen=True, kw_only=True):
-    """Every host is one server with a finite input buffer."""
+class Costs(Part, frozen=True, kw_only=True):
+    """What the steps of a host cost."""
 
-    buffer_packets: Count = 0  # 0: no limit by number
-    buffer_bytes: Bytes = 4 * 2**20
     receive: Cost = Cost()
     transmit: Cost = Cost()
     submit: Cost = Cost()
     deliver: Cost = Cost()
     timer: Cost = Cost()
     work: Cost = Cost()  # per unit a core notes as "work"; only `us` and `latency_us`
+
+
+class OtherHosts(Costs, frozen=True, kw_only=True):
+    """Hosts of some members that are not like those of the others."""
+
+    members: tuple[Id, ...]
+
+
+class Hosts(Costs, frozen=True, kw_only=True):
+    """Every host is one server with a finite input buffer."""
+
+    model: Literal["", "totem-paper"] = ""  # its steps cost what they did on the machines of a paper
+    buffer_packets: Count = 0  # 0: no limit by number
+    buffer_bytes: Bytes = 4 * 2**20
     disk_us: Us = 100.0  # one durable write
     unreachable: bool = False  # a unicast to a dead process on a host that is up is answered: nobody there
     outbox_bytes: Bytes = 0  # submitted and not yet originated; more is refused; 0: the product's limit
     room_frames: Count = 0  # delivery space of the application given at start; 0: unlimited, nothing is said
+
+
+class NamedGroup(Part, frozen=True, kw_only=True):
+    """A process group, who is in it, and which share of its members' messages goes to it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=GROUP_NAME_BYTES_MAX)]
+    members: tuple[Id, ...]
+    share: Annotated[float, Meta(ge=0, le=1)] = 1.0  # beside those of the other groups that a sender is in
 
 
 class Clocks(Part, frozen=True, kw_only=True):
@@ -136,9 +157,12 @@ class Scenario(Part, frozen=True, kw_only=True):
     sizes: tuple[Size, ...] = (64,)  # bytes; each message draws one of them
     senders: tuple[Id, ...] = ()  # nobody named: all talk
     groups: Annotated[int, Meta(ge=0, le=GROUPS_MAX)] = 0  # process groups; each member joins some and submits to them
+    named_groups: tuple[NamedGroup, ...] = ()  # instead: these
+    pure: tuple[Id, ...] = ()  # gateways that send nothing and read nothing
     load: Load = Load()
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()
+    other_hosts: tuple[OtherHosts, ...] = ()
     clocks: Clocks = Clocks()
     start: Start = Start()
     timeout_ms: Annotated[float, Meta(ge=1, le=DAY_MS)] = 40.0  # T
@@ -223,6 +247,13 @@ class Scenario(Part, frozen=True, kw_only=True):
             source.wrong(key, self.packet_largest, f"{least} or more with {self.members} members")
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
+        self._known(source, "pure", self.pure)
+        for k, group in enumerate(self.named_groups):
+            self._known(source, f"named_groups[{k}].members", group.members)
+        for k, hosts in enumerate(self.other_hosts):
+            self._known(source, f"other_hosts[{k}].members", hosts.members)
+        if self.groups and self.named_groups:
+            source.fault("groups", f"{self.groups}, and groups are named: remove one of the two")
         self._judge_nets(source)
         for k, fault in enumerate(self.faults):
             self._judge_fault(source, f"faults[{k}]", fault)
@@ -239,6 +270,9 @@ class Scenario(Part, frozen=True, kw_only=True):
         homeless = [m for m in self.ids if not any(m in self.on_net(net) for net in self.nets)]
         if homeless and self.nets:
             source.fault("nets", f"member {homeless[0]} sits on none")
+        for k, member in enumerate(self.pure):
+            if len(self.nets_of(member)) < 2 or member in self.senders:
+                source.wrong(f"pure[{k}]", member, "a member on two nets or more that sends nothing")
 
     def _judge_fault(self, source: Source, path: str, fault: Fault) -> None:
         def wrong(key: str, expected: str) -> None:
@@ -276,7 +310,7 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     @property
     def talkers(self) -> tuple[int, ...]:
-        return tuple(sorted(self.senders)) or self.ids
+        return tuple(sorted(self.senders)) or tuple(id for id in self.ids if id not in self.pure)
 
     @property
     def packet_largest(self) -> int:
@@ -289,6 +323,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     def generator(self, name: str) -> random.Random:
         """A stream of its own for each use of chance, so that a smaller scenario keeps the draws of the rest."""
         return random.Random(f"{self.seed}/{name}")
+
+    def nets_of(self, member: int) -> tuple[int, ...]:
+        return tuple(k for k, net in enumerate(self.nets) if member in self.on_net(net))
 
     def on_net(self, net: Net) -> tuple[int, ...]:
         """Who sits on a net, sorted."""

@@ -97,11 +97,13 @@ class ProtocolInfo(Struct, frozen=True):
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "abcast": "ordercast.protocols.tomp",
     "allack": "ordercast.protocols.toto",
     "causal": "ordercast.protocols.causal",
     "fifo": "ordercast.protocols.causal",
     "multiring": "ordercast.protocols.totem",
     "token_site": "ordercast.protocols.hybrid",
+    "tomp": "ordercast.protocols.tomp",
     "totem": "ordercast.protocols.totem",
     "toto": "ordercast.protocols.toto",
 }

@@ -150,6 +150,7 @@ class FaultPlan:
 
     def _close(self, core: tuple[int, ...]) -> None:
         """The core submits its closing messages, in turn."""
+        core = tuple(id for id in core if id not in self.scenario.pure) or core
         for k in range(self.scenario.closing):
             self.carrier.hosts[core[k % len(core)]].application.more((1, min(self.scenario.sizes)))
 

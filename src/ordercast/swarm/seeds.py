@@ -20,8 +20,9 @@ from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
-from ordercast.swarm.shapes import draw_rings, gateways
-from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, apart_again, more, short
+from ordercast.swarm.apart import apart_again, half_installed
+from ordercast.swarm.shapes import draw_rings, gateways, pure_gateways
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
 
@@ -60,6 +61,7 @@ class SeedPlan(Struct, frozen=True):
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
             *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
+            *([f"pure={_ids(s.pure)}"] if s.pure else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -115,9 +117,12 @@ class _Expansion:
         ground.random = self.draw("more")
         faults += more(ground, on)
         partition = self.partition()
-        ground.random = self.draw("apart")
         if partition != ALL_CONTINUE and "partition" in on and n > 1:
+            ground.random = self.draw("apart")
             faults += apart_again(ground, on)
+            ground.random = self.draw("half")
+            if "crash" in on:
+                faults += half_installed(ground)
         faults = _compatible(faults, partition)
         core, away = self.core(ids, gateways(nets))
         permanent = PERMANENT in on
@@ -131,6 +136,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
+            pure=pure_gateways(self.draw("pure"), nets, senders),
             load=load,
             nets=nets,
             hosts=self.hosts(),

@@ -94,6 +94,6 @@ PROTOCOLS["multiring"] = replace(
     probes=(
         *(probe for probe in PROTOCOLS["totem"].probes if probe not in PRIMARY_PROBES),
         *("forward", "filtered", "duplicate on a cycle", "reroute", "sent again", "ring removed", "ring joined"),
-        *("vector message", "topology"),
+        *("vector message", "topology", "hold of a ring by room"),
     ),
 )

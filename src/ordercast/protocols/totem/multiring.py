@@ -30,6 +30,7 @@ from ordercast.contract import (
     Layer,
     Leave,
     Left,
+    Note,
     Ordered,
     Progress,
     SafeUpTo,
@@ -169,8 +170,9 @@ class MultiRing(Layer):
             return self._ordered(now, child, event)  # type: ignore[arg-type]
         place = here.places[child]
         if kind is Progress:
-            place.full = event.full  # type: ignore[attr-defined]
-            return self.ordering.progress(now, child, event)  # type: ignore[arg-type]
+            held, place.full = event.full and not place.full, event.full  # type: ignore[attr-defined]
+            out = self.ordering.progress(now, child, event)  # type: ignore[arg-type]
+            return [Note("hold of a ring by room", {"ring": place.number}), *out] if held else out
         if kind is SafeUpTo:
             place.safe = event.seq  # type: ignore[attr-defined]
             return self.ordering.settle(now, child)

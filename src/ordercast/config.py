@@ -18,6 +18,7 @@ import tomli_w
 from msgspec import Meta, Struct
 
 from ordercast import addresses, interfaces, places, registry
+from ordercast.contract import TAGGER
 from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
@@ -98,6 +99,14 @@ class MemberEntry(Struct, frozen=True):
     bind: Annotated[tuple[str, int], Rule(addresses.bind)] = ("", 0)  # where its socket is, if that is not `address`
 
 
+class TaggerConfig(Struct, frozen=True):
+    """[tagger]: who numbers datagrams for a group that needs it, and is no member."""
+
+    address: Annotated[tuple[str, int], Rule(addresses.host_and_port), Need("an address such as 127.0.0.1:7499")] = (
+        "", 0,
+    )  # fmt: skip
+
+
 class GroupFile(Struct, frozen=True):
     """The file; 0: it depends on where the members are."""
 
@@ -113,6 +122,7 @@ class GroupFile(Struct, frozen=True):
     options: dict[str, Any] = {}
     net: NetConfig = NetConfig()
     trace: TraceConfig = TraceConfig()
+    tagger: TaggerConfig | None = None
     member: Annotated[list[MemberEntry], Need(ONE_EACH)] = []
 
 
@@ -144,6 +154,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     partition: str = ALL_CONTINUE
     key: str = ""  # the file's name
     insecure: bool = False
+    tagger: Member | None = None  # who numbers, and is none
     base: Path = Path()
 
     @property
@@ -160,14 +171,19 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def ipv6(self) -> bool:
-        return places.ipv6(self.members, self.net.address if self.net.mode == "multicast" else "")
+        return places.ipv6(self.everybody, self.net.address if self.net.mode == "multicast" else "")
 
     @property
     def timeout_ns(self) -> int:
         return self.timeout_ms * 1_000_000
 
     def member(self, me: int) -> Member:
-        return next(member for member in self.members if member.id == me)
+        return next(member for member in self.everybody if member.id == me)
+
+    @property
+    def everybody(self) -> tuple[Member, ...]:
+        """The members, and the tagger where there is one."""
+        return self.members if self.tagger is None else (*self.members, self.tagger)
 
     def state_path(self, me: int) -> Path:
         return self.base / self.state_dir / f"member-{me}"
@@ -218,24 +234,29 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         source.data["key"] = "group.key"  # told here, where it is not repeated
         source.fault("key", "expected the name of a file, never the key itself")
     file: Any = source.part(source.data, shape)
+    options = None
+    if not source.faulty("protocol", "options"):
+        options = source.part(file.options, registry.get(file.protocol).options, "options")
     rings: tuple[Ring, ...] = ()
+    tagger: Member | None = None
     if several:
         rings, at = rings_of(source, file)  # where members are: on each network
         net = rings[0].net if rings else NetConfig()
+        if file.tagger is not None:
+            source.fault("tagger", "a group on several networks has no use for one: remove it")
     else:
         at = _members(source, file)
+        tagger = _tagger(source, file, options, at)
+        at = at if tagger is None else (*at, tagger)
         net = net_of(source, "net", source.data.get("net", {}), file.net, at)
     nets = [ring.net for ring in rings] or [net]
-    members = tuple({member.id: member for member in reversed(at)}[id] for id in sorted({member.id for member in at}))
+    members = tuple({m.id: m for m in reversed(at)}[id] for id in sorted({m.id for m in at if m is not tagger}))
     loopback = all(map(interfaces.is_loopback, [*(m.address for m in at), *(each.interface for each in nets)]))
     own = next((m.bind or m.address for m in at if m.id == me), "")
     mtu = min(interfaces.mtu_of(each.interface or own) for each in nets)
     ipv6 = places.ipv6(at, net.address if net.mode == "multicast" else "")
     head = UDP_HEADER_BYTES_IPV6 if ipv6 else UDP_HEADER_BYTES
     datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
-    options = None
-    if not source.faulty("protocol", "options"):
-        options = source.part(file.options, registry.get(file.protocol).options, "options")
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
     if here:
@@ -266,8 +287,34 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         partition=file.partition,
         key=file.key,
         insecure=file.insecure,
+        tagger=tagger,
         base=base,
     )
+
+
+def _tagger(source: Source, file: GroupFile, options: Any, members: tuple[Member, ...]) -> Member | None:
+    """Where the tagger is; a protocol that needs one must be told, any other must not."""
+    if options is None:
+        return None
+    if getattr(options, "channel", "") != "tagger":
+        if getattr(options, "channel", "") == "wan":
+            source.fault("options.channel", "wan needs clocks that run together, which only the simulator has")
+        if getattr(options, "channel", "") == "lan" and file.net.mode != "multicast":
+            source.fault("options.channel", 'lan needs one order for all: expected [net] mode = "multicast"')
+        if file.tagger is not None:
+            source.fault("tagger", f"{file.protocol} has no use for one here: remove it")
+        return None
+    if file.tagger is None or not file.tagger.address[0]:
+        words = 'is missing: expected [tagger] with its address, such as address = "127.0.0.1:7499"'
+        if not source.faulty("tagger"):
+            source.fault("tagger", words)
+        return None
+    own = Member(TAGGER, file.tagger.address[0], file.tagger.address[1] or file.net.port)
+    for other in members:
+        if (other.address, other.port) == (own.address, own.port):
+            place = addresses.written(own.address, own.port)
+            source.fault("tagger.address", f"{place}: member {other.id} has this address and port: give each its own")
+    return own
 
 
 def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
@@ -326,6 +373,8 @@ def _written(config: GroupConfig) -> dict[str, Any]:
         "net": net,
         "trace": _table(config.trace),
     }
+    if config.tagger is not None:
+        written["tagger"] = {"address": addresses.written(config.tagger.address, config.tagger.port)}
     left_out = {"packet_bytes": 0, "key": ""}
     return {key: value for key, value in written.items() if key not in left_out or value != left_out[key]}
 

@@ -22,6 +22,7 @@ from ordercast.types import (
     Batch,
     Frame,
     Identity,
+    Incarnation,
     MemberId,
     Nanoseconds,
     NetId,
@@ -32,6 +33,7 @@ from ordercast.types import (
 )
 
 ALL: MemberId = -1  # Transmit to everybody on the net
+TAGGER: MemberId = 0  # who numbers for a group and is no member of it
 
 # --------------------------------------------------------------------------------------------------------- packets
 
@@ -69,6 +71,15 @@ class Delivered(Event, frozen=True, gc=False):
     certainty: str | None = None
     ring: int = 0
     stamp: int = 0  # several rings: its timestamp
+
+
+class Missing(Event, frozen=True, gc=False):
+    """A message had its place here, and its bytes never came: `tag` is the number its sender gave what it was in."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    tag: int
+    certainty: str = "dummy"
 
 
 class PassedBy(Event, frozen=True, gc=False):
@@ -168,23 +179,6 @@ class Flush(Event, frozen=True, gc=False):
     cut: tuple[int, ...]
 
 
-class SafeUpTo(Event, frozen=True, gc=False):
-    """Everybody in the view has all frames of this ring up to `seq`; for a layer that stands on several rings."""
-
-    seq: int
-
-
-class Progress(Event, frozen=True, gc=False):
-    """Nothing stamped `timestamp` or earlier comes from this ring any more; for a layer that stands on several.
-
-    seq: the ring's highest number then.  full: some reader on it has no room left.
-    """
-
-    timestamp: int
-    seq: int = 0
-    full: bool = False
-
-
 class Window(Event, frozen=True, gc=False):
     """From now on the layer below takes this many multicasts, more or fewer than it had said before."""
 
@@ -200,18 +194,6 @@ class Submit(Event, frozen=True, gc=False):
     submission: Submission
     control: bool = False  # of the groups layer: no counters, nobody is told of its acceptance
     ahead: bool = False  # before everything that waits, and never refused
-
-
-class Wake(Event, frozen=True, gc=False):
-    """There is something to take for the ring below; for a layer that stands on several."""
-
-
-class Audience(Event, frozen=True, gc=False):
-    """Who is in a process group now, at this place of the order; no group named: whether all groups are known here."""
-
-    group: str = ""
-    members: tuple[MemberId, ...] = ()
-    settled: bool = False
 
 
 class Multicast(Event, frozen=True, gc=False):
@@ -320,6 +302,13 @@ class Originate(Action, frozen=True, gc=False):
 
     frame: Frame
     view: ViewId | None = None
+
+
+class Presence(Action, frozen=True, gc=False):
+    """A Note, of a protocol without views: from now on this member delivers, or it was away since `since_ns`."""
+
+    present: bool
+    since_ns: Nanoseconds = 0
 
 
 class Receive(Action, frozen=True, gc=False):

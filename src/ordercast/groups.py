@@ -34,7 +34,6 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import (
     Action,
-    Audience,
     Control,
     Delivered,
     Down,
@@ -49,6 +48,7 @@ from ordercast.contract import (
     ViewChange,
     dropped,
 )
+from ordercast.joining import Audience
 from ordercast.limits import (
     CONFIGURATION_MAX,
     GROUP_NAME_BYTES_MAX,

@@ -35,7 +35,8 @@ from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import short
 
 if TYPE_CHECKING:
-    from ordercast.lab.launcher import Result, RunPlan
+    from ordercast.lab.launcher import Result
+    from ordercast.lab.run_plan import RunPlan
 
 DEFAULT_OUT = Path("out/run")
 FLOOD_RATE = 100_000  # messages a second that a group may well take when nothing holds the load back
@@ -69,7 +70,7 @@ class At(click.ParamType):
     "--kill",
     type=At(),
     multiple=True,
-    help="Kill member i with SIGKILL, t seconds into the load; give a --rate, else the load is soon over.",
+    help="Kill member i (0: the tagger) with SIGKILL, t seconds into the load; give a --rate, else it is soon over.",
 )
 @click.option("--restart", type=At(), multiple=True, help="Start it again; times as for --kill.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
@@ -130,7 +131,8 @@ def command(
     """
     import asyncio
 
-    from ordercast.lab.launcher import Fault, RunPlan, check, launch
+    from ordercast.lab.launcher import launch
+    from ordercast.lab.run_plan import Fault, RunPlan, check
 
     asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
     if rings:

@@ -14,10 +14,11 @@ import msgspec
 from ordercast import addresses, places, registry
 from ordercast import config as configuration
 from ordercast.config import GroupConfig
-from ordercast.contract import Event, Setup
+from ordercast.contract import TAGGER, Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
+from ordercast.interfaces import one_processor
 from ordercast.live.names import Names
 from ordercast.live.node import Node
 from ordercast.live.sealing import Sealing
@@ -38,7 +39,7 @@ CROWD = 8  # members on one machine that still find each other within a few tens
 
 def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
     net, own = config.net, config.member(me)
-    known = {m.id: (m.address, m.port) for m in config.members if not addresses.is_name(m.address)}
+    known = {m.id: (m.address, m.port) for m in config.everybody if not addresses.is_name(m.address)}
     here, everywhere = ("::1", places.ANY_IPV6) if config.ipv6 else ("127.0.0.1", places.ANY)
     named = me not in known
     return NetAddresses(
@@ -46,7 +47,8 @@ def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetA
         addresses={me: (here, own.port)} | known if named else known,
         group=(net.address, net.port) if net.mode == "multicast" else None,
         interface=net.interface,
-        hears_self=info.hears_self,
+        hears_self=info.hears_self and me != TAGGER,
+        hears_group=me != TAGGER,
         bind=(own.bind, own.bind_port) if own.bind else (everywhere, own.port) if named else None,
     )
 
@@ -71,7 +73,7 @@ def ring_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> dic
 
 def named(config: GroupConfig, me: MemberId) -> Names | None:
     """The others that are known by name."""
-    names = {m.id: (m.address, m.port) for m in config.members if m.id != me and addresses.is_name(m.address)}
+    names = {m.id: (m.address, m.port) for m in config.everybody if m.id != me and addresses.is_name(m.address)}
     return Names(names, config.ipv6) if names else None
 
 
@@ -79,7 +81,7 @@ def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: Pro
     """With the configuration's key; members with an address that is their own may speak from there only."""
     if config.key_path is None:
         return None
-    known = [(m.id, m.address) for m in config.members if not m.bind and not addresses.is_name(m.address)]
+    known = [(m.id, m.address) for m in config.everybody if not m.bind and not addresses.is_name(m.address)]
     known += [(id, host) for ring in config.rings for id, (host, _) in ring.addresses.items()]
     hosts = {id: frozenset(host for each, host in known if each == id) for id, _ in known}
     return Sealing(config.key_path, identity, storage, info.hears_self, hosts)
@@ -88,6 +90,8 @@ def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: Pro
 def frame_limit(config: GroupConfig) -> int:
     """The largest frame of this group; packets too small for it are a fault of the configuration."""
     packet_bytes = config.packet_bytes or configuration.packet_default(config.datagram_bytes)
+    if registry.get(config.protocol).one_datagram:
+        packet_bytes = min(packet_bytes, config.datagram_bytes)
     members, least = len(config.members), least_packet(len(config.members))
     if packet_bytes < least:
         what = f"packet_bytes {packet_bytes}: too small for {members} members"
@@ -143,6 +147,9 @@ def make_node(
     """A node ready to start.  Everything that can be wrong with the machine shows here, before anything is sent."""
     info = registry.get(config.protocol)
     size = frame_limit(config)
+    if getattr(config.options, "channel", "") == "lan" and not one_processor(config.net.interface):
+        what = f"channel lan: receive steering of interface {config.net.interface} does not name exactly one processor"
+        raise ConfigError([f"{what}: all would not hear one order; write one into its rps_cpus, or use the tagger"])
     storage = Storage(folder, me)
     recorder = None
     try:
@@ -155,7 +162,9 @@ def make_node(
         setup.partition, setup.pure = config.partition, me in config.pure
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
-        stack = info.factory(setup)
+        maker = info.tagger if me == TAGGER else info.factory
+        assert maker is not None
+        stack = maker(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
         seals = sealing(config, identity, storage, info)
         secret = secrets.token_bytes(32) if seals is not None else b""
@@ -165,6 +174,7 @@ def make_node(
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
             agreement=agreement, sealing=seals, names=named(config, me),
+            tagger=config.tagger is not None,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

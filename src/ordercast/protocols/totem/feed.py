@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ordercast.contract import Action, Event, Leave, Note, Wake
+from ordercast.contract import Action, Event, Leave, Note
+from ordercast.joining import Wake
 from ordercast.protocols.totem.ring import Stamped
 from ordercast.types import Frame, MemberId, Nanoseconds, ViewId
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ordercast.contract import Audience
+from ordercast.joining import Audience
 from ordercast.protocols.totem.bodies import Vector
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.guarantee import Merge

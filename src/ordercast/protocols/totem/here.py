@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 
-from ordercast.contract import Action, Down, Ordered, Wake
+from ordercast.contract import Action, Down, Ordered
+from ordercast.joining import Wake
 from ordercast.protocols.totem.bodies import RingView
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.gateway import Carrying

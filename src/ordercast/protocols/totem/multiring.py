@@ -21,24 +21,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ordercast.contract import (
-    Action,
-    Audience,
-    Down,
-    Event,
-    FreeSpace,
-    Layer,
-    Leave,
-    Left,
-    Note,
-    Ordered,
-    Progress,
-    SafeUpTo,
-    Setup,
-    Up,
-    ViewChange,
-    Wake,
-)
+from ordercast.contract import Action, Down, Event, FreeSpace, Layer, Leave, Left, Note, Ordered, Setup, Up, ViewChange
+from ordercast.joining import Audience, Progress, SafeUpTo, Wake
 from ordercast.limits import PENDING_BYTES_MAX
 from ordercast.protocols.totem.bodies import SUPPLY_BYTES, frame_of
 from ordercast.protocols.totem.feed import Feed

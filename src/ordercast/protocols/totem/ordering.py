@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ordercast.contract import Action, Note, Ordered, Progress, Receive, Up, dropped
+from ordercast.contract import Action, Note, Ordered, Receive, Up, dropped
+from ordercast.joining import Progress
 from ordercast.protocols.totem.bodies import Vector
 from ordercast.protocols.totem.gateway import Carrying, Filter
 from ordercast.protocols.totem.here import HOME, Here, Phase

@@ -17,21 +17,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from ordercast.contract import (
-    ALL,
-    Action,
-    CancelTimer,
-    Note,
-    Ordered,
-    Progress,
-    Receive,
-    SafeUpTo,
-    SetTimer,
-    Setup,
-    Transmit,
-    Up,
-    dropped,
-)
+from ordercast.contract import ALL, Action, CancelTimer, Note, Ordered, Receive, SetTimer, Setup, Transmit, Up, dropped
+from ordercast.joining import Progress, SafeUpTo
 from ordercast.membership import Membership, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.feed import Feed

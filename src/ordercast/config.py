@@ -148,6 +148,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
     net: NetConfig = NetConfig()
     rings: tuple[Ring, ...] = ()  # by number; none: one network, `net`
+    pure: tuple[int, ...] = ()  # gateways without an application
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = ALL_CONTINUE
@@ -280,6 +281,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         packet_bytes=file.packet_bytes or packet_default(datagram_bytes),
         net=net,
         rings=rings,
+        pure=tuple(entry.id for entry in file.member if entry.pure) if several else (),
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
@@ -349,7 +351,7 @@ def _written(config: GroupConfig) -> dict[str, Any]:
     net, options, members = _table(config.net), _table(config.options), config.members
     if config.rings:
         net = [written_ring(ring) for ring in config.rings]
-        members = [written_member(member.id, config.rings) for member in config.members]  # type: ignore[assignment]
+        members = [written_member(m.id, config.rings, m.id in config.pure) for m in config.members]  # type: ignore[assignment]
     if isinstance(net, dict):
         net = written_net(net)
     if isinstance(options, dict):

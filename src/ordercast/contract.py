@@ -333,6 +333,7 @@ class Setup(Struct):
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
     pack: bool = True  # several messages in a frame; false: as the papers count
+    pure: bool = False  # a gateway without an application
 
 
 class Layer:

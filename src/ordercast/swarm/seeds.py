@@ -21,7 +21,7 @@ from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
-from ordercast.swarm.shapes import draw_rings, gateways
+from ordercast.swarm.shapes import draw_rings, gateways, pure_gateways
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
@@ -63,6 +63,7 @@ class SeedPlan(Struct, frozen=True):
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
             *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
+            *([f"pure={_ids(s.pure)}"] if s.pure else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -138,6 +139,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
+            pure=pure_gateways(self.draw("pure"), nets, senders),
             load=load,
             nets=nets,
             hosts=self.hosts(),

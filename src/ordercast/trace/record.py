@@ -126,6 +126,7 @@ class Recorded(Struct):
     on_nets: dict[int, tuple[int, ...]] = {}  # who was configured on each of its nets, where they are several
     outbox_bytes: int = OUTBOX_BYTES_MAX
     pack: bool = True
+    pure: bool = False
 
 
 class Entry(NamedTuple):
@@ -144,7 +145,7 @@ def recorded(header: Header, setup: Setup) -> Recorded:
     return Recorded(
         header, setup.identity.me, setup.identity.incarnation, options, setup.timeout_ns, setup.frame_bytes,
         setup.nets, [state[0], list(state[1]), state[2]], on_nets=dict(setup.on_nets),
-        outbox_bytes=setup.outbox_bytes, pack=setup.pack,
+        outbox_bytes=setup.outbox_bytes, pack=setup.pack, pure=setup.pure,
     )  # fmt: skip
 
 

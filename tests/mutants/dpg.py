@@ -8,13 +8,14 @@ from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Packet, Setup
 from ordercast.framing import Framing
-from ordercast.protocols.dpg.graph import MARKED, Mark
+from ordercast.protocols.dpg.channel import Misses
+from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
 from ordercast.protocols.dpg.layer import Dpg
 from ordercast.protocols.dpg.order import Order
 from ordercast.protocols.dpg.pace import Pace
 from ordercast.protocols.dpg.packets import Numbers
 from ordercast.protocols.dpg.site import Site, Tag, Telling
-from ordercast.protocols.dpg.ways import Tagged, Way
+from ordercast.protocols.dpg.ways import Lan, Tagged, Way
 from ordercast.stack import Stack, chain
 from ordercast.types import Nanoseconds, NetId, Peer
 
@@ -184,3 +185,65 @@ class _ByArrival(Dpg):
 @mutant("dpg_order_of_arrival", "dpg", "quasi", "E1: PDUs are taken out of order", scenario="dpg_returns")
 def order_of_arrival(setup: Setup) -> Stack:
     return _stack(_ByArrival(setup))
+
+
+class _Hoarding(Graph):
+    __slots__ = ()
+
+    def linearise(self) -> None:
+        before = self.arcs()
+        super().linearise()
+        for x, y, _ in before:
+            self.arc(x, y, None)
+
+
+class _NoRemoval(Dpg):
+    def _reset(self) -> None:
+        super()._reset()
+        self.site.graph.__class__ = _Hoarding
+
+
+@mutant("dpg_no_removal", "dpg", "quasi", "linearises without removing what is implied", scenario="dpg_lossy")
+def no_removal(setup: Setup) -> Stack:
+    return _stack(_NoRemoval(setup))
+
+
+class _AnyPdu(Misses):
+    __slots__ = ()
+
+    def heard(self, drops: int, message: bool) -> bool:
+        return super().heard(drops, True)
+
+
+class _ReportHidesGap(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Lan):
+            way._detector = _AnyPdu()
+        return way
+
+
+@mutant(
+    "dpg_report_hides_a_gap", "dpg", "quasi", "E2: what was missed before a report is forgotten", scenario="dpg_full"
+)
+def report_hides_gap(setup: Setup) -> Stack:
+    return _stack(_ReportHidesGap(setup))
+
+
+class _NoEpoch(Order):
+    def _other(self, number: tuple[int, int]) -> None:
+        self._turn = number
+        self.detector.other(number[1])
+
+
+class _OneLife(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _NoEpoch
+        return way
+
+
+@mutant("dpg_another_tagger_goes_on", "dpg", "quasi", "numbers of two taggers look contiguous", scenario="dpg_taggers")
+def another_tagger_goes_on(setup: Setup) -> Stack:
+    return _stack(_OneLife(setup))

@@ -8,14 +8,13 @@ from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Packet, Setup
 from ordercast.framing import Framing
-from ordercast.protocols.dpg.channel import Misses
 from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
 from ordercast.protocols.dpg.layer import Dpg
 from ordercast.protocols.dpg.order import Order
 from ordercast.protocols.dpg.pace import Pace
 from ordercast.protocols.dpg.packets import Numbers
 from ordercast.protocols.dpg.site import Site, Tag, Telling
-from ordercast.protocols.dpg.ways import Lan, Tagged, Way
+from ordercast.protocols.dpg.ways import Tagged, Way
 from ordercast.stack import Stack, chain
 from ordercast.types import Nanoseconds, NetId, Peer
 
@@ -208,42 +207,19 @@ def no_removal(setup: Setup) -> Stack:
     return _stack(_NoRemoval(setup))
 
 
-class _AnyPdu(Misses):
-    __slots__ = ()
-
-    def heard(self, drops: int, message: bool) -> bool:
-        return super().heard(drops, True)
+class _NoWitness(Order):
+    def _placed(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        return ()
 
 
-class _ReportHidesGap(Dpg):
-    def _way(self, setup: Setup) -> Way:
-        way = super()._way(setup)
-        if isinstance(way, Lan):
-            way._detector = _AnyPdu()
-        return way
-
-
-@mutant(
-    "dpg_report_hides_a_gap", "dpg", "quasi", "E2: what was missed before a report is forgotten", scenario="dpg_full"
-)
-def report_hides_gap(setup: Setup) -> Stack:
-    return _stack(_ReportHidesGap(setup))
-
-
-class _NoEpoch(Order):
-    def _other(self, number: tuple[int, int]) -> None:
-        self._turn = number
-        self.detector.other(number[1])
-
-
-class _OneLife(Dpg):
+class _TwoPlaces(Dpg):
     def _way(self, setup: Setup) -> Way:
         way = super()._way(setup)
         if isinstance(way, Tagged):
-            way.order.__class__ = _NoEpoch
+            way.order.__class__ = _NoWitness
         return way
 
 
-@mutant("dpg_another_tagger_goes_on", "dpg", "quasi", "numbers of two taggers look contiguous", scenario="dpg_taggers")
-def another_tagger_goes_on(setup: Setup) -> Stack:
-    return _stack(_OneLife(setup))
+@mutant("dpg_two_places", "dpg", "quasi", "two taggers number one PDU", scenario="dpg_taggers")
+def two_places(setup: Setup) -> Stack:
+    return _stack(_TwoPlaces(setup))

@@ -10,6 +10,7 @@
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make every-packet  a fault after every single packet of a view change (about half an hour)
 # make every-way  every small causal order on every way through it, for ToTo (some minutes)
+# make exhaustive  every execution of small groups of abcast and tomp hosts (about two minutes)
 # make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -25,7 +26,7 @@ SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 2
 
-.PHONY: fuzz every-way every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: fuzz every-way exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -72,6 +73,9 @@ every-packet: setup
 
 every-way: setup
 	$(PY) -m tests.toto.every_way
+
+exhaustive: setup
+	$(PY) tests/tomp/exhaustive.py
 
 soak: setup
 	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py

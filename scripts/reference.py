@@ -140,12 +140,19 @@ def picture_of_votes(protocol: str) -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
+def picture_of_stamps() -> str:
+    scenario = Scenario(protocol="tomp", members=3, messages=6, seed=3, load=Load(rate=20000.0))
+    title = "tomp: everybody stamps, the sender decides, all deliver in one order"
+    return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
+
+
 PICTURES = {
     "docs/img/allack.svg": lambda: picture_of_votes("allack"),
     "docs/img/toto.svg": lambda: picture_of_votes("toto"),
     "docs/img/one_order.svg": picture_of_one_order,
     "docs/img/crash.svg": picture_of_a_crash,
     "docs/img/causal_crash.svg": picture_of_a_causal_crash,
+    "docs/img/tomp.svg": picture_of_stamps,
 }
 PAGES = {
     "docs/reference/cli.md": cli_page,

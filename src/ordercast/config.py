@@ -22,6 +22,13 @@ from ordercast.contract import TAGGER
 from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
+from ordercast.nets import MULTICAST_ADDRESS as MULTICAST_ADDRESS
+from ordercast.nets import MULTICAST_ADDRESS_IPV6 as MULTICAST_ADDRESS_IPV6
+from ordercast.nets import PORT as PORT
+from ordercast.nets import Member as Member
+from ordercast.nets import NetConfig as NetConfig
+from ordercast.nets import Ring as Ring
+from ordercast.nets import RingEntry, RingMember, net_of, rings_of, written_member, written_net, written_ring
 from ordercast.toml_input import Need, Rule, Source, string, word
 from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import meant, short
@@ -29,9 +36,6 @@ from ordercast.words import meant, short
 MTU_MIN = 576
 UDP_HEADER_BYTES, UDP_HEADER_BYTES_IPV6 = 28, 48
 TIMEOUT_MS_LOOPBACK, TIMEOUT_MS, TIMEOUT_MS_MAX = 200, 1000, 600_000
-PORT = 7400
-MULTICAST_ADDRESS, MULTICAST_ADDRESS_IPV6 = "239.192.74.0", "ff15::6f63:7400"
-MODES = ("multicast", "unicast")
 LEVELS = ("off", "deliver", "full", "record")
 PARTITION_LATER = ("keep-oldest", "static-quorum", "primary-weight")
 KEY_ITSELF = re.compile(r"[0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?")
@@ -75,16 +79,8 @@ def _partition(value: Any) -> str:
     return str(word(*POLICIES).make(value))
 
 
-Port = Annotated[int, Meta(ge=1, le=65535)]
 Bytes = Annotated[int, Meta(ge=MTU_MIN, le=DATAGRAM_BYTES_MAX)]
 Directory = Annotated[str, Rule(_directory)]
-
-
-class NetConfig(Struct, frozen=True):
-    mode: Annotated[str, word(*MODES)] = "multicast"
-    address: Annotated[str, Rule(addresses.multicast)] = MULTICAST_ADDRESS  # not used in unicast mode
-    port: Port = PORT  # of the multicast group, and of members whose address names none
-    interface: Annotated[str, Rule(addresses.interface)] = "127.0.0.1"  # that multicasts leave and arrive by
 
 
 class TraceConfig(Struct, frozen=True):
@@ -130,17 +126,14 @@ class GroupFile(Struct, frozen=True):
     member: Annotated[list[MemberEntry], Need(ONE_EACH)] = []
 
 
+class RingsFile(GroupFile, frozen=True):
+    """The file of a group on several networks."""
+
+    net: list[RingEntry] = []  # type: ignore[assignment]
+    member: Annotated[list[RingMember], Need(ONE_EACH)] = []  # type: ignore[assignment]
+
+
 # ------------------------------------------------------------------------------------------------- what follows from it
-
-
-class Member(Struct, frozen=True):
-    """One member and where its unicast socket is."""
-
-    id: int
-    address: str  # or its name
-    port: int
-    bind: str = ""  # where its socket is, if that is not where others find it
-    bind_port: int = 0
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
@@ -154,6 +147,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     datagram_bytes: int
     packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
     net: NetConfig = NetConfig()
+    rings: tuple[Ring, ...] = ()  # by number; none: one network, `net`
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = ALL_CONTINUE
@@ -232,32 +226,43 @@ def make(
 
 
 def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str], here: bool = True) -> GroupConfig:
-    overlay(source, GroupFile, environ)
+    several = isinstance(source.data.get("net"), list)
+    shape = RingsFile if several else GroupFile
+    overlay(source, shape, environ)
     if KEY_ITSELF.fullmatch(str(source.data.get("key", ""))):
         source.data["key"] = "group.key"  # told here, where it is not repeated
         source.fault("key", "expected the name of a file, never the key itself")
-    file: GroupFile = source.part(source.data, GroupFile)
+    file: Any = source.part(source.data, shape)
     options = None
     if not source.faulty("protocol", "options"):
         options = source.part(file.options, registry.get(file.protocol).options, "options")
-    members = _members(source, file)
-    tagger = _tagger(source, file, options, members)
-    everybody = members if tagger is None else (*members, tagger)
-    loopback = all(interfaces.is_loopback(each.address) for each in everybody)
-    net = _net(source, file.net, everybody, loopback)
-    loopback = loopback and interfaces.is_loopback(net.interface)
-    multicast = net.address if net.mode == "multicast" else ""
-    places.one_kind(source, everybody, multicast, net.interface)
-    mtu = interfaces.mtu_of(net.interface or next((m.bind or m.address for m in everybody if m.id == me), ""))
-    head = UDP_HEADER_BYTES_IPV6 if places.ipv6(everybody, multicast) else UDP_HEADER_BYTES
+    rings: tuple[Ring, ...] = ()
+    tagger: Member | None = None
+    if several:
+        rings, at = rings_of(source, file)  # where members are: on each network
+        net = rings[0].net if rings else NetConfig()
+        if file.tagger is not None:
+            source.fault("tagger", "a group on several networks has no use for one: remove it")
+    else:
+        at = _members(source, file)
+        tagger = _tagger(source, file, options, at)
+        at = at if tagger is None else (*at, tagger)
+        net = net_of(source, "net", source.data.get("net", {}), file.net, at)
+    nets = [ring.net for ring in rings] or [net]
+    members = tuple({m.id: m for m in reversed(at)}[id] for id in sorted({m.id for m in at if m is not tagger}))
+    loopback = all(map(interfaces.is_loopback, [*(m.address for m in at), *(each.interface for each in nets)]))
+    own = next((m.bind or m.address for m in at if m.id == me), "")
+    mtu = min(interfaces.mtu_of(each.interface or own) for each in nets)
+    ipv6 = places.ipv6(at, net.address if net.mode == "multicast" else "")
+    head = UDP_HEADER_BYTES_IPV6 if ipv6 else UDP_HEADER_BYTES
     datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
     if here:
-        places.sealed_or_not(source, file.insecure, file.key, base, everybody, net.interface, loopback)
+        places.sealed_or_not(source, file.insecure, file.key, base, at, net.interface, loopback)
     else:
-        source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
-    places.own(source, me, everybody)
+        source.faults = [fault for fault in source.faults if not re.fullmatch(r"net(\[\d+\])?\.interface", fault[0])]
+    places.own(source, me, at)
     if file.trace.keep_mb and file.trace.level == "record":
         words = 'level = "record" needs all that was written: remove one of the two'
         source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
@@ -274,6 +279,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         datagram_bytes=datagram_bytes,
         packet_bytes=file.packet_bytes or packet_default(datagram_bytes),
         net=net,
+        rings=rings,
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
@@ -330,22 +336,6 @@ def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
     return tuple(sorted((m for m in found if m.id and m.address), key=lambda m: m.id))
 
 
-def _net(source: Source, net: NetConfig, members: tuple[Member, ...], loopback: bool) -> NetConfig:
-    written = source.data.get("net", {})
-    if not isinstance(written, dict):
-        return net
-    if net.mode == "multicast" and "address" not in written and places.ipv6(members, ""):
-        net = msgspec.structs.replace(net, address=MULTICAST_ADDRESS_IPV6)
-    if net.mode == "unicast" and "address" in written:
-        words = 'is a multicast group, which mode = "unicast" does not use: remove one of the two'
-        source.fault("net.address", words)
-    if "interface" in written or loopback:
-        return net
-    if net.mode == "multicast":
-        source.fault("net.interface", "is missing: expected the name or address of the interface multicasts leave by")
-    return msgspec.structs.replace(net, interface="")
-
-
 # ----------------------------------------------------------------------------------------------------------- writing
 
 
@@ -357,9 +347,11 @@ def dump(config: GroupConfig) -> str:
 def _written(config: GroupConfig) -> dict[str, Any]:
     """A configuration as a table of the file's shape; what is not what it should be stays, for `_build` to judge."""
     net, options, members = _table(config.net), _table(config.options), config.members
+    if config.rings:
+        net = [written_ring(ring) for ring in config.rings]
+        members = [written_member(member.id, config.rings) for member in config.members]  # type: ignore[assignment]
     if isinstance(net, dict):
-        unused = {"address": net.get("mode") == "unicast", "interface": not net.get("interface")}
-        net = {key: value for key, value in net.items() if not unused.get(key)}
+        net = written_net(net)
     if isinstance(options, dict):
         options = {key: value for key, value in options.items() if value is not None}
     if isinstance(members, list | tuple):

@@ -70,6 +70,7 @@ class Delivered(Event, frozen=True, gc=False):
     seq: int = 0
     certainty: str | None = None
     ring: int = 0
+    stamp: int = 0  # several rings: its timestamp
 
 
 class Missing(Event, frozen=True, gc=False):
@@ -132,6 +133,7 @@ class Ordered(Event, frozen=True, gc=False):
     certainty: str | None = None
     ring: int = 0
     stamp: int = 0  # several rings: its timestamp
+    source: int = 0  # and which of them it comes from; 0: of the layer that joins them
 
 
 class Control(Event, frozen=True, gc=False):
@@ -175,18 +177,6 @@ class Flush(Event, frozen=True, gc=False):
 
     contributions: tuple[bytes, ...]
     cut: tuple[int, ...]
-
-
-class SafeUpTo(Event, frozen=True, gc=False):
-    """Everybody in the view has all frames of this ring up to `seq`; for a layer that stands on several rings."""
-
-    seq: int
-
-
-class Progress(Event, frozen=True, gc=False):
-    """Nothing stamped `timestamp` or earlier comes from this ring any more; for a layer that stands on several."""
-
-    timestamp: int
 
 
 class Window(Event, frozen=True, gc=False):
@@ -339,6 +329,7 @@ class Setup(Struct):
     frame_bytes: int  # the largest `data` + `lengths` of one frame, so that its packet fits a datagram
     random: random.Random  # seeded by the driver; the only randomness of a core
     nets: tuple[NetId, ...] = (0,)
+    on_nets: dict[NetId, tuple[MemberId, ...]] = {}  # who is configured on a net of mine; one not named: everybody
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
 

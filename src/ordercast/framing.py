@@ -105,7 +105,7 @@ class Framing(Layer):
                 batch = replace(batch, certainty=event.certainty)  # type: ignore[attr-defined]
             if event.frame.control:  # type: ignore[attr-defined]
                 return [Up(Control(batch))]
-            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
+            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring, event.stamp))]  # type: ignore[attr-defined]
         if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
             self.inbox.reset()
         elif kind is Missing:

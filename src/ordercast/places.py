@@ -37,8 +37,8 @@ def ipv6(members: Sequence[Place], multicast: str) -> bool:
     return any(addresses.is_ipv6(host) for host in [*hosts, multicast])
 
 
-def one_kind(source: Source, members: Sequence[Place], multicast: str, interface: str) -> None:
-    """IPv4 and IPv6 addresses do not hear each other."""
+def one_kind(source: Source, members: Sequence[Place], multicast: str, interface: str, path: str = "net") -> None:
+    """IPv4 and IPv6 addresses do not hear each other; `path`: of the network."""
     if not ipv6(members, multicast):
         return
     for member in members:
@@ -50,10 +50,10 @@ def one_kind(source: Source, members: Sequence[Place], multicast: str, interface
                 source.fault("member" if member.id != TAGGER else "tagger", words)
                 return
     if multicast and not addresses.is_ipv6(multicast):
-        source.fault("net.address", f"{multicast}: the members are on IPv6: expected an address of ff15::/16")
+        source.fault(f"{path}.address", f"{multicast}: the members are on IPv6: expected an address of ff15::/16")
     elif multicast and interfaces.is_loopback(interface):
         source.fault(
-            "net.mode", 'multicast: loopback has none of IPv6: expected mode = "unicast", or another interface'
+            f"{path}.mode", 'multicast: loopback has none of IPv6: expected mode = "unicast", or another interface'
         )
 
 
@@ -89,6 +89,6 @@ def own(source: Source, me: int | None, members: Sequence[Place]) -> None:
         known = ", ".join(map(str, ids[:9])) + (", ..." if len(ids) > 9 else "")
         source.fault("", f"member {short(me)} is not listed: expected one of {known}")
         return
-    host = found[0].bind or found[0].address
-    if not addresses.is_name(host) and not interfaces.is_local(host):
-        source.fault("", f"{_who(me)}: {host} is not an address of this machine")
+    for host in [member.bind or member.address for member in found]:
+        if not addresses.is_name(host) and not interfaces.is_local(host):
+            source.fault("", f"{_who(me)}: {host} is not an address of this machine")

@@ -73,6 +73,7 @@ class ProtocolInfo(Struct, frozen=True):
     tagger: Callable[[Setup], Stack] | None = None  # what numbers for a group that asks for it, and is no member
     one_datagram: bool = False  # its packets never travel as a train: a loss must be of one of them
     hears_self: bool = False  # wants its own datagrams back from the network
+    rings: bool = False  # stands on several nets at once: the swarm draws them, a configuration may name them
     partitions: tuple[str, ...] = (ALL_CONTINUE,)  # what the parts of a split group may do: policies that it has
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
@@ -98,11 +99,14 @@ class ProtocolInfo(Struct, frozen=True):
 
 # name -> module that holds it in `PROTOCOLS`; modules are imported when asked for, so that `--help` stays fast
 _MODULES: dict[str, str] = {
+    "abcast": "ordercast.protocols.tomp",
     "allack": "ordercast.protocols.toto",
     "causal": "ordercast.protocols.causal",
     "dpg": "ordercast.protocols.dpg",
     "fifo": "ordercast.protocols.causal",
+    "multiring": "ordercast.protocols.totem",
     "token_site": "ordercast.protocols.hybrid",
+    "tomp": "ordercast.protocols.tomp",
     "totem": "ordercast.protocols.totem",
     "toto": "ordercast.protocols.toto",
 }

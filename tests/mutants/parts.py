@@ -12,6 +12,7 @@ from ordercast.membership.sight import Sight
 from ordercast.outbox import Outbox
 from ordercast.protocols.causal import Unordered
 from ordercast.protocols.hybrid import TokenSite
+from ordercast.protocols.tomp.layer import Stamping
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.recovery import Exchange
 from ordercast.protocols.totem.ring import Ring
@@ -73,6 +74,12 @@ def token_site(
     middle.sender.__class__ = sender
     middle.sender.outbox.__class__ = outbox
     return chain(groups(setup.identity.me), top, seam(), middle, link(setup))
+
+
+def stamping(setup: Setup, order: type[Stamping], *, anticipate: bool = True) -> Stack:
+    """TOMP, or ABCAST, with another core."""
+    middle = order(setup, anticipate=anticipate)
+    return chain(Groups(setup.identity.me), Framing(), Seam(), middle, Link(setup))
 
 
 def causal(setup: Setup, link: type[Link], seam: type[Seam] = Seam) -> Stack:

@@ -259,6 +259,17 @@ def test_unicasts_beyond_the_window_wait_and_are_refused() -> None:
     assert two.receive(0, 1, far) == [dropped("unicast beyond the window")]
 
 
+def test_what_is_acknowledged_alone_is_not_repeated() -> None:
+    """The acknowledgement that nothing else carries goes before the repetition would."""
+    one, two = (Unicasts(m, V, (1, 2), 400 * MS) for m in (1, 2))
+    (packet,) = (a.packet for a in one.send(0, 2, Sent(frame())) if isinstance(a, Transmit))
+    (alone,) = (a for a in two.receive(MS, 1, packet) if isinstance(a, SetTimer))
+    assert one.due is not None and alone.at < one.due
+    (uack,) = (a.packet for a in two.acks(alone.at) if isinstance(a, Transmit))
+    one.acked(alone.at + MS, 2, uack.uack)
+    assert one.waiting() == 0 and one.repeat(one.due) == []
+
+
 def test_from_the_second_repetition_on_by_multicast() -> None:
     one = Unicasts(1, V, (1, 2), 400 * MS)
     one.send(0, 2, Sent(frame()))

@@ -57,6 +57,20 @@ class At(click.ParamType):
         return int(member), at
 
 
+class RingMembers(click.ParamType):
+    """`1,2,3`: who is on a ring."""
+
+    name = "i,j,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        words = str(value).split(",")
+        if not all(word.isascii() and word.isdigit() and 0 < len(word) <= 9 for word in words) or len(set(words)) < len(
+            words
+        ):
+            raise BadValue(f"{short(value)}: expected members, each once, such as 1,2,3", ctx, param)
+        return tuple(map(int, words))
+
+
 @click.command("run")
 @protocol_option
 @members_option
@@ -74,6 +88,13 @@ class At(click.ParamType):
 @click.option("--restart", type=At(), multiple=True, help="Start it again; times as for --kill.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
+@click.option(
+    "--ring",
+    "rings",
+    type=RingMembers(),
+    multiple=True,
+    help="Who is on a ring, such as 1,2,3; once for each. Who is named twice is a gateway.",
+)
 @mode_option
 @click.option(
     "--partition",
@@ -112,6 +133,7 @@ def command(
     restart: tuple[tuple[int, float], ...],
     pause: tuple[tuple[int, float], ...],
     resume: tuple[tuple[int, float], ...],
+    rings: tuple[tuple[int, ...], ...],
     mode: str,
     partition: str,
     options: tuple[str, ...],
@@ -132,6 +154,8 @@ def command(
     from ordercast.lab.run_plan import Fault, RunPlan, check
 
     asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
+    if rings:
+        members = max(max(ring) for ring in rings)
     faults = [Fault(kind, i, t) for kind, times in asked.items() for i, t in times]
     plan = check(
         RunPlan(
@@ -145,6 +169,7 @@ def command(
             faults=tuple(faults),
             mode=mode,
             level=trace,
+            rings=rings,
             partition=partition,
             options=protocol_options(options, protocol),
         )

@@ -1,5 +1,4 @@
 """`ordercast run`: real processes on this machine, a workload, faults at chosen times, one directory of traces.
-
 The launcher starts members with the command and file that users write on several machines, tells them when to begin,
 kills and restarts as asked, waits until all that live have delivered everything, and ends them.  It keeps a trace of
 its own, as member 0: starts, crashes, and from when on nothing more was disturbed.
@@ -25,6 +24,7 @@ from ordercast.contract import TAGGER
 from ordercast.errors import RunError
 from ordercast.lab.bench import KEY, free_ports, needs_tagger
 from ordercast.lab.fleet import Child, Fleet, died, fleet
+from ordercast.lab.rings import loopback_rings
 from ordercast.lab.run_plan import Fault, RunPlan, check
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import build
@@ -58,16 +58,17 @@ class Result(msgspec.Struct, kw_only=True):
 
 
 def make_config(plan: RunPlan, base: Path) -> GroupConfig:
-    port, *ports = free_ports(plan.members + 1)
+    port, *ports = free_ports(plan.members + 1 + sum(map(len, plan.rings)))
     info = registry.get(plan.protocol)
     return GroupConfig(
         group=f"run-{secrets.token_hex(4)}",
         protocol=plan.protocol,
-        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1)),
+        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports[: plan.members], 1)),
         options=msgspec.convert(plan.options, info.options),
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
+        rings=loopback_rings(plan.rings, plan.mode, port, iter(ports[plan.members :])),
         trace=TraceConfig(plan.level), partition=plan.partition, key=KEY, base=base,
         tagger=Member(TAGGER, "127.0.0.1", free_ports(1)[0]) if needs_tagger(info, plan.options) else None,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from ordercast import registry
 from ordercast.contract import TAGGER
 from ordercast.errors import UsageError
 from ordercast.lab.bench import needs_tagger
+from ordercast.lab.rings import Rings, check_rings
 from ordercast.registry import ProtocolInfo
 from ordercast.types import ALL_CONTINUE, MemberId
 
@@ -37,6 +38,7 @@ class RunPlan(msgspec.Struct, kw_only=True):
     level: str = "deliver"
     options: dict[str, Any] = {}
     timeout_ms: int = 0
+    rings: Rings = ()  # none: one network
     partition: str = ALL_CONTINUE
 
 
@@ -50,6 +52,7 @@ def check(plan: RunPlan) -> RunPlan:
     words = [s.word for s in info.provides]
     if service not in words:
         raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
+    check_rings(plan.rings, plan.members, info)
     if wrong := info.without(plan.partition):
         raise UsageError(f"--partition {wrong}")
     _check_faults(plan, info)

@@ -30,7 +30,7 @@ from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, Peer, Service
+from ordercast.types import Identity, MemberId, NetId, Peer, Service
 from ordercast.version import __version__
 
 PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
@@ -53,6 +53,24 @@ def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetA
     )
 
 
+def ring_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> dict[NetId, NetAddresses]:
+    """Of each network that a member is on; rings are numbered from 1, networks from 0."""
+    if not config.rings:
+        return {0: net_addresses(config, me, info)}
+    return {
+        ring.number - 1: NetAddresses(
+            me=me,
+            addresses=ring.addresses,
+            group=(ring.net.address, ring.net.port) if ring.net.mode == "multicast" else None,
+            interface=ring.net.interface,
+            hears_self=info.hears_self,
+            number=ring.number - 1,
+        )
+        for ring in config.rings
+        if me in ring.addresses
+    }
+
+
 def named(config: GroupConfig, me: MemberId) -> Names | None:
     """The others that are known by name."""
     names = {m.id: (m.address, m.port) for m in config.everybody if m.id != me and addresses.is_name(m.address)}
@@ -63,7 +81,9 @@ def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: Pro
     """With the configuration's key; members with an address that is their own may speak from there only."""
     if config.key_path is None:
         return None
-    hosts = {m.id: m.address for m in config.everybody if not m.bind and not addresses.is_name(m.address)}
+    known = [(m.id, m.address) for m in config.everybody if not m.bind and not addresses.is_name(m.address)]
+    known += [(id, host) for ring in config.rings for id, (host, _) in ring.addresses.items()]
+    hosts = {id: frozenset(host for each, host in known if each == id) for id, _ in known}
     return Sealing(config.key_path, identity, storage, info.hears_self, hosts)
 
 
@@ -135,7 +155,10 @@ def make_node(
     try:
         incarnation = storage.new_incarnation()
         identity = Identity(me, incarnation, config.ids, config.group, ring_seq_now())
-        setup = Setup(identity, config.timeout_ns, config.options, size, random.Random(secrets.randbits(64)))
+        plans = ring_addresses(config, me, info)
+        generator = random.Random(secrets.randbits(64))
+        setup = Setup(identity, config.timeout_ns, config.options, size, generator, tuple(plans))
+        setup.on_nets = {ring.number - 1: tuple(ring.addresses) for ring in config.rings if me in ring.addresses}
         setup.partition = config.partition
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
@@ -147,7 +170,7 @@ def make_node(
         secret = secrets.token_bytes(32) if seals is not None else b""
         agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)
         return Node(
-            info, stack, identity, {0: net_addresses(config, me, info)}, storage,
+            info, stack, identity, plans, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
             agreement=agreement, sealing=seals, names=named(config, me),

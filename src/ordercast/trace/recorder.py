@@ -143,6 +143,8 @@ class Recorder:
         count, position = batch.count, self.position
         seq, rep, kind = self.view
         detail = self._altered(batch) if self.expected is not None else None
+        if event.stamp:
+            detail = {**(detail or {}), "stamp": event.stamp}
         self.index += 1
         self.position = position + count
         digest = frame_digest(batch.lengths, batch.data)

@@ -1,9 +1,10 @@
 """Unicasts of one view: reliable, in order, without duplicates, per ordered pair of members.
 
 Numbers count from 1 in each direction.  Acknowledgements are cumulative and ride on every Unicast the other way and on
-every Status, or go alone after T_status.  What is not acknowledged is repeated after max(T/50, 4 x the smoothed round
-trip), doubling to T/4; from the second repetition on by multicast with the addressee named, so that a broken unicast
-path alone costs no view.  One that stands for 2 T although its addressee is heard shows a stuck link.
+every Status, or go alone after T_status.  What is not acknowledged is repeated after 4 x the smoothed round trip, at
+the earliest T/50 after its acknowledgement may have gone alone, doubling to T/4; from the second repetition on by
+multicast with the addressee named, so that a broken unicast path alone costs no view.  One that stands for 2 T although
+its addressee is heard shows a stuck link.
 All of it is forgotten at a view change.
 """
 
@@ -49,8 +50,8 @@ class Unicasts:
 
     def __init__(self, me: MemberId, view: ViewId, members: tuple[MemberId, ...], timeout_ns: Nanoseconds) -> None:
         self.me, self.view, self.members = me, view, members
-        self.least_ns, self.most_ns = max(1, timeout_ns // 50), max(1, timeout_ns // 4)
-        self.ack_ns, self.stuck_ns = timeout_ns // 20, 2 * timeout_ns
+        self.ack_ns, self.stuck_ns = timeout_ns // 20, 2 * timeout_ns  # T_status
+        self.least_ns, self.most_ns = max(1, self.ack_ns + timeout_ns // 50), max(1, timeout_ns // 4)
         self.pairs: dict[MemberId, _Pair] = {}
         self.due: Nanoseconds | None = None  # of the repetitions
         self.acks_set = False
@@ -84,15 +85,14 @@ class Unicasts:
             pair.sent += 1
             pair.out[pair.sent] = _Sent(pair.waiting.popleft(), now, now + pair.rto)
             out.append(Transmit(0, to, self._packet(to, pair, pair.sent)))
-        return out + self._set() if out else out
+        return out + self._set(now + pair.rto) if out else out
 
     def _packet(self, to: MemberId, pair: _Pair, number: int) -> Unicast[Any]:
         pair.owes = False
         return Unicast(self.view, to, number, pair.came, pair.out[number].body)
 
-    def _set(self) -> list[Action]:
-        due = min((sent.due for pair in self.pairs.values() for sent in pair.out.values()), default=None)
-        if due is None or (self.due is not None and self.due <= due):
+    def _set(self, due: Nanoseconds) -> list[Action]:
+        if self.due is not None and self.due <= due:
             return []
         self.due = due
         return [SetTimer(UNICAST, due)]
@@ -110,7 +110,8 @@ class Unicasts:
                 many = sent.tries > 1
                 out.append(Note("unicast again", {"to": to, "all": many}))
                 out.append(Transmit(0, ALL if many else to, self._packet(to, pair, number)))
-        return out + self._set()
+        due = min((sent.due for pair in self.pairs.values() for sent in pair.out.values()), default=None)
+        return out if due is None else out + self._set(due)
 
     def stuck(self, now: Nanoseconds) -> MemberId | None:
         """An addressee that has not acknowledged for too long."""

@@ -232,7 +232,10 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
     options = None
     if not source.faulty("protocol", "options"):
-        options = source.part(file.options, registry.get(file.protocol).options, "options")
+        info = registry.get(file.protocol)
+        options = source.part(file.options, info.options, "options")
+        if not source.faulty("options", "member") and (wrong := info.misfit(options, [m.id for m in members])):
+            source.fault("options", wrong)
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
     if here:

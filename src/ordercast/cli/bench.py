@@ -103,7 +103,7 @@ def command(
         service=service or "",
         mode=mode,
         mtu=mtu or 0,
-        options=protocol_options(options, protocol),
+        options=protocol_options(options, protocol, members),
         insecure=insecure,
     )
     with progress(f"{protocol}: {members} members, {seconds:g} s"):

@@ -144,7 +144,7 @@ def command(
             mode=mode,
             level=trace,
             partition=partition,
-            options=protocol_options(options, protocol),
+            options=protocol_options(options, protocol, members),
         )
     )
     directory = output_directory(out or DEFAULT_OUT, force).resolve()

@@ -310,6 +310,12 @@ class ReassignsAlways(Process):
             self.reassign(out)
 
 
+@variant("h5_and_h3", "hybrid", "H5 and H3: a second ticket, given after a needless reassignment, blocks the head",
+         scenario="roles")  # fmt: skip
+class Both(ReassignsAlways, NoDedupe):
+    pass
+
+
 @variant("h5_nobody_reassigns", "hybrid", "who loses its sequencer chooses another and leaves the rest to the old one",
          scenario="roles")  # fmt: skip
 class NobodyReassigns(Process):
@@ -318,7 +324,7 @@ class NobodyReassigns(Process):
 
 
 @variant("h6_waits_for_nothing", "hybrid", "H6: a change of sequencer ends only with the delivery of an own message",
-         scenario="roles")  # fmt: skip
+         scenario="closer_sequencer")  # fmt: skip
 class WaitsForNothing(Process):
     def change_sequencer(self) -> list[Action]:
         self.state = "chgseq"
@@ -377,11 +383,8 @@ class GoesOn(Process):
         return super().receive(j, body)
 
 
-@variant(
-    "drain_ignores_roles",
-    "hybrid",
-    "role changes that a view's end delivers have no effect at members that go on first",
-)
+@variant("drain_ignores_roles", "hybrid", "role changes that the end of a view delivers count at some only",
+         scenario="roles_crash")  # fmt: skip
 class DrainIgnoresRoles(Process):
     def close(self, gone: Iterable[MemberId]) -> list[Action]:
         actives = self.actives
@@ -389,9 +392,3 @@ class DrainIgnoresRoles(Process):
         if self.me % 2:
             self.actives = actives
         return out
-
-
-@variant("pings_unanswered", "hybrid", "nobody answers a ping", scenario="roles")
-class Unanswered(Tickets):
-    def _unicast(self, now: Nanoseconds, event: Any) -> list[Action]:
-        return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from math import isclose
 from typing import Any
 
@@ -15,6 +16,7 @@ from ordercast.protocols.hybrid.numbers import Lamport
 from ordercast.protocols.hybrid.process import ACTIVE, Process
 from ordercast.types import MemberId
 
+ViewRule = Callable[[Process, list[int]], list[Action]]
 WORDS = {True: "goA", False: "goP"}
 
 
@@ -44,30 +46,35 @@ def switch_decision(case: Case) -> list[str]:
     return differ("decision", case["decision"], told)
 
 
-class _Recording(Process):
-    """Tells also when a role change is delivered."""
+def _recording(kind: type[Process]) -> type[Process]:
+    """The process, telling also when a role change is delivered."""
 
-    null_at_once = False
+    class Recording(kind):  # type: ignore[misc, valid-type]
+        null_at_once = False
+        order: list[Any]
 
-    def _deliver(self, sender: MemberId, c: int, issuer: MemberId, number: int, out: list[Action]) -> bool:
-        item = self.Q[sender, c]
-        self.order.append([[sender, c], "data" if item is None else WORDS[item.active]])  # type: ignore[union-attr]
-        return super()._deliver(sender, c, issuer, number, out)
+        def _deliver(self, sender: MemberId, c: int, issuer: MemberId, number: int, out: list[Action]) -> bool:
+            item = self.Q[sender, c]
+            self.order.append([[sender, c], "data" if item is None else WORDS[item.active]])
+            changed: bool = super()._deliver(sender, c, issuer, number, out)
+            return changed
 
-    order: list[Any]
+    return Recording
 
 
-class _Network:
+class Network:
     """All processes of a scripted run; one FIFO channel per ordered pair."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, kind: type[Process], change: ViewRule, numbers: Callable[[], Lamport]) -> None:
+        self.change = change
         ids = range(1, case["processes"] + 1)
         self.channels: dict[tuple[int, int], deque[Body]] = {(a, b): deque() for a in ids for b in ids if a != b}
         self.held: dict[int, list[Body]] | None = None  # between a crash and the view
         self.backlog = dict.fromkeys(ids, 0)
-        self.up: dict[int, _Recording] = {}
+        self.up: dict[int, Any] = {}
+        recording = _recording(kind)
         for p in ids:
-            made = _Recording(p, Lamport(), lambda body: Down(Multicast(body)), lambda p=p: self._resume(p))  # type: ignore[misc]
+            made: Any = recording(p, numbers(), lambda body: Down(Multicast(body)), lambda p=p: self._resume(p))  # type: ignore[misc]
             made.order, made.distance = [], {int(q): far for q, far in case["dist"][str(p)].items()}
             made.enter(ids, dict.fromkeys(ids, 0), case["active"])
             made.S = (case["sequencer"][str(p)], 0)
@@ -127,16 +134,21 @@ class _Network:
 
     def view(self, members: list[int]) -> None:
         for p in sorted(self.up):
-            self.act(p, carry(self.up[p], members))
+            self.act(p, self.change(self.up[p], members))
         held, self.held = self.held or {}, None
         for p in sorted(held):
             for body in held[p]:
                 self.multicast(p, body)
 
 
-def ticket_run(case: Case) -> list[str]:
+def ticket_run(
+    case: Case,
+    process: type[Process] = Process,
+    change: ViewRule = carry,
+    numbers: Callable[[], Lamport] = Lamport,
+) -> list[str]:
     """A script of sends, receptions, role changes, crashes and views: who delivered what, roles and states."""
-    network = _Network(case)
+    network = Network(case, process, change, numbers)
     for number, (what, *arguments) in enumerate(case["events"]):
         try:
             getattr(network, what)(*arguments)

@@ -37,6 +37,7 @@ OTHER: dict[str, tuple[dict[str, Any], str, str, str]] = {  # case -> what membe
     "timeout": ({"timeout_ms": 777}, "timeout_ms", "200", "777"),
     "protocol": ({"protocol": "token_site"}, "protocol", "totem", "token_site"),
     "options": ({"options": {"window_size": 9}}, "options.window_size", "0", "9"),
+    "partition": ({"partition": "primary-majority"}, "partition", "evs-all-continue", "primary-majority"),
 }
 
 

@@ -1,7 +1,8 @@
 """The hunt for one mutant: run after run until one breaks a promise.  Happens in a child process.
 
 First the directed scenario (tests/mutants/scenarios) or the row of the membership's table (rows.py) the mutant names,
-then the seeds, those with little work first, then the other directed scenarios of its protocol and the other rows.
+then the seeds, those with little work first, then the other directed scenarios of its protocol and the other rows; at
+the end the case (cases.py) it names.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tests.mutants import expect, rows
+from tests.mutants import cases, expect, rows
 from tests.mutants.registry import MUTANTS, Maker, make
 
 from ordercast.sim.scenario import Scenario
 from ordercast.swarm.judge import RAISES, judge
 from ordercast.swarm.seeds import expand
 
-By = dict[str, Any]  # a run, named by one of: seed, scenario, row
+By = dict[str, Any]  # a run, named by one of: seed, scenario, row, case
 WORK = "tests.mutants.hunt:hunt"
 MEMBERS_MAX = 8  # larger groups cost most and kill nothing that small ones do not
 MAKE = "tests.mutants.registry:make"
@@ -77,6 +78,8 @@ def runs(name: str, seeds: range) -> Iterator[By]:
             yield {"scenario": title}
     if mutant.protocol == rows.PROTOCOL:
         yield from ({"row": title} for title in rows.SHORT if title != mutant.row)
+    if mutant.case:
+        yield {"case": mutant.case}
 
 
 def broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
@@ -90,6 +93,8 @@ def broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
 def _broken(by: By, protocol: str, maker: Maker) -> tuple[str, str]:
     if "row" in by:
         return rows.broken(by["row"], maker)
+    if "case" in by:
+        return cases.broken(by["case"], maker)
     scenario = directed(by["scenario"]) if "scenario" in by else expand(by["seed"], (protocol,)).scenario
     judgement = judge(scenario, maker=maker)
     if judgement.breaks:

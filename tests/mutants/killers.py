@@ -20,19 +20,22 @@ HEAD = "# What kills each mutant, as `python -m tests.mutants --write` found it;
 
 
 class Kill(Struct, frozen=True, omit_defaults=True):
-    """The end of a mutant: by a seed, a directed scenario, or a row of the membership's table."""
+    """The end of a mutant: by a seed, a directed scenario, a row of the membership's table, or a case."""
 
     promise: str
     tried: int
     seed: int | None = None
     scenario: str = ""
     row: str = ""
+    case: str = ""
 
     @property
     def by(self) -> dict[str, Any]:
         """The run, as the hunt names it."""
         if self.row:
             return {"row": self.row}
+        if self.case:
+            return {"case": self.case}
         return {"scenario": self.scenario} if self.scenario else {"seed": self.seed}
 
     @property
@@ -80,12 +83,14 @@ def page(table: dict[str, Kill], seeds: str) -> str:
         f"| mutants | {len(MUTANTS)} |", f"| killed | {len(table)} ({share} %) |",
         f"| by a directed scenario | {sum(bool(kill.scenario) for kill in table.values())} |",
         f"| by a row of the membership's table | {sum(bool(kill.row) for kill in table.values())} |",
+        f"| by a case on a part of a core | {sum(bool(kill.case) for kill in table.values())} |",
         f"| seeds until the kill: median, most | {median(tried):g}, {max(tried)} |" if tried else "",
         f"| alive, each explained below | {len(alive)} |", "",
         "## Killed", "",
         "`tests/mutants/scenarios` holds the directed scenarios. A row is one of "
         "[the table](../protocols/membership-figures.md) of what a fault may cost in views and time, with 5 members. "
-        "`raises`: an assertion of the code itself.", "",
+        "A case is the smallest in which ToTo's ballots differ from the paper's definitions, driven by hand "
+        "(`tests/mutants/cases.py`). `raises`: an assertion of the code itself.", "",
         "| mutant | area | what is wrong with it | killed by | seeds tried | promise |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, kill in sorted(table.items(), key=lambda item: (MUTANTS[item[0]].area, item[0])):

@@ -26,19 +26,28 @@ class Mutant(Struct, frozen=True):
     by: str = "swarm"  # or "determinism": only two runs of a seed can show it
     scenario: str = ""  # the directed scenario that is tried before the seeds
     row: str = ""  # of the membership's table, the same
+    case: str = ""  # of cases.py, tried after the seeds
 
 
 MUTANTS: dict[str, Mutant] = {}
 
 
 def mutant(
-    name: str, protocol: str, area: str, breaks: str, *, by: str = "swarm", scenario: str = "", row: str = ""
+    name: str,
+    protocol: str,
+    area: str,
+    breaks: str,
+    *,
+    by: str = "swarm",
+    scenario: str = "",
+    row: str = "",
+    case: str = "",
 ) -> Callable[[Maker], Maker]:
     """Enter a maker into the list."""
 
     def enter(maker: Maker) -> Maker:
         assert name not in MUTANTS, f"two mutants named {name}"
-        MUTANTS[name] = Mutant(protocol, maker, breaks, area, by, scenario, row)
+        MUTANTS[name] = Mutant(protocol, maker, breaks, area, by, scenario, row, case)
         return maker
 
     return enter

@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.mutants.parts import stamping
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Body, Event, Flush, Setup
+from ordercast.contract import Action, Body, Event, Flush, Received, Setup
 from ordercast.protocols.tomp import layer
 from ordercast.protocols.tomp.closing import Mid, Part
 from ordercast.protocols.tomp.layer import Ack, Acks, Stamping
@@ -107,9 +107,9 @@ def stamp_one_more(setup: Setup) -> Stack:
 @mutant("stamp_old_snapshot", "tomp", AREA, "an answer carries the ids expected before the frame, with its newer clock")
 def stamp_old_snapshot(setup: Setup) -> Stack:
     class Old(Stamping):
-        def _receive(self, now: Nanoseconds, sender: MemberId, body: Body) -> list[Action]:
-            before = tuple(self.book.next_mid)
-            out = super()._receive(now, sender, body)
+        def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
+            before, sender = tuple(self.book.next_mid), event.sender
+            out = super()._receive(now, event)
             if self.acks.get(sender) and before != tuple(self.book.next_mid):
                 self.acks[sender][-1] = structs.replace(self.acks[sender][-1], next_mid=before)
             return out
@@ -207,7 +207,7 @@ class OtherKeys(Stamping):
             layer.flush_keys = self.rule
 
 
-@mutant("flush_by_own_stamps", "tomp", AREA, "what is undecided goes by this member's own stamps", scenario="undecided")
+@mutant("flush_by_own_stamps", "tomp", AREA, "what is undecided goes by this member's own stamps", scenario="lacked")
 def flush_by_own_stamps(setup: Setup) -> Stack:
     class Own(OtherKeys):
         def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
@@ -216,13 +216,17 @@ def flush_by_own_stamps(setup: Setup) -> Stack:
     return stamping(setup, Own)
 
 
-@mutant("flush_no_floor", "tomp", AREA, "the keys of one sender's frames need not ascend", scenario="undecided")
-def flush_no_floor(setup: Setup) -> Stack:
-    class Free(OtherKeys):
-        def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
-            return {mid: self.rule(parts, [mid], finals, {})[mid] for mid in messages}
+class NoFloor(OtherKeys):
+    """The keys of one sender's frames need not ascend.  Under TOMP anticipation does what the floor does: whoever has
+    the validation of one frame has raised its sender's next above it."""
 
-    return stamping(setup, Free)
+    def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
+        return {mid: self.rule(parts, [mid], finals, {})[mid] for mid in messages}
+
+
+@mutant("flush_no_floor", "abcast", AREA, "the keys of one sender's frames need not ascend", scenario="floor")
+def flush_no_floor(setup: Setup) -> Stack:
+    return stamping(setup, NoFloor, anticipate=False)
 
 
 @mutant(
@@ -230,7 +234,7 @@ def flush_no_floor(setup: Setup) -> Stack:
     "tomp",
     AREA,
     "a validation that came with the exchange counts for nothing",
-    scenario="undecided",
+    scenario="late_validation",
 )
 def flush_finals_forgotten(setup: Setup) -> Stack:
     class Deaf(Stamping):
@@ -241,7 +245,9 @@ def flush_finals_forgotten(setup: Setup) -> Stack:
     return stamping(setup, Deaf)
 
 
-@mutant("flush_drops_undecided", "tomp", AREA, "undecided frames of the departed are discarded", scenario="undecided")
+@mutant(
+    "flush_drops_undecided", "tomp", AREA, "undecided frames of the departed are discarded", scenario="late_validation"
+)
 def flush_drops_undecided(setup: Setup) -> Stack:
     class Drops(OtherKeys):
         def keys(self, parts: Any, messages: Any, finals: Any, before: Any) -> dict[Mid, Stamp]:
@@ -253,7 +259,7 @@ def flush_drops_undecided(setup: Setup) -> Stack:
 
 
 @mutant(
-    "flush_lacked_are_first", "tomp", AREA, "who had not received a frame proposes nothing for it", scenario="undecided"
+    "flush_lacked_are_first", "tomp", AREA, "who had not received a frame proposes nothing for it", scenario="lacked"
 )
 def flush_lacked_are_first(setup: Setup) -> Stack:
     class Silent(OtherKeys):
@@ -268,7 +274,7 @@ def flush_lacked_are_first(setup: Setup) -> Stack:
     "tomp",
     AREA,
     "a flush goes by the bare proposals, not by the anticipated stamps",
-    scenario="undecided_bound",
+    scenario="base",
 )
 def flush_bare_proposals(setup: Setup) -> Stack:
     class Bare(Book):
@@ -279,19 +285,35 @@ def flush_bare_proposals(setup: Setup) -> Stack:
     return stamping(setup, with_parts(book=Bare))
 
 
+class BaseIsTheClock(Book):
+    """Anticipated stamps do not count."""
+
+    def base(self) -> int:
+        return self.clock
+
+
 @mutant(
-    "flush_base_is_the_clock",
-    "tomp",
-    AREA,
-    "the base of a flush does not count anticipated stamps",
-    scenario="undecided",
+    "flush_base_is_the_clock", "tomp", AREA, "the base of a flush does not count anticipated stamps", scenario="base"
 )
 def flush_base_is_the_clock(setup: Setup) -> Stack:
-    class Clock(Book):
-        def base(self) -> int:
-            return self.clock
+    return stamping(setup, with_parts(book=BaseIsTheClock))
 
-    return stamping(setup, with_parts(book=Clock))
+
+@mutant("flush_base_unguarded", "tomp", AREA, "as before, and keys of one sender need not ascend", scenario="base")
+def flush_base_unguarded(setup: Setup) -> Stack:
+    class Both(with_parts(book=BaseIsTheClock), NoFloor):  # type: ignore[misc]
+        pass
+
+    return stamping(setup, Both)
+
+
+@mutant("flush_base_is_the_queue", "tomp", AREA, "the base of a flush counts only what is undecided", scenario="lacked")
+def flush_base_is_the_queue(setup: Setup) -> Stack:
+    class Queue(Book):
+        def base(self) -> int:
+            return max([0, *(stamp[0] for _, _, stamp in self.listed())])
+
+    return stamping(setup, with_parts(book=Queue))
 
 
 @mutant(
@@ -299,7 +321,7 @@ def flush_base_is_the_clock(setup: Setup) -> Stack:
     "tomp",
     AREA,
     "what is inserted during the install takes effect at once (F3)",
-    scenario="undecided",
+    scenario="late_validation",
 )
 def flush_acts_in_the_install(setup: Setup) -> Stack:
     class Acts(Stamping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.mutants import MUTANTS, killers, rows
+from tests.mutants import MUTANTS, cases, killers, rows
 from tests.mutants.hunt import EXPECTED, SCENARIOS, Misfit, broken, directed
 
 from ordercast import registry
@@ -28,6 +28,11 @@ def test_is_killed_again(name: str) -> None:
 @pytest.mark.parametrize("title", sorted({kill.row for kill in KILLERS.values()} - {""}))
 def test_the_sound_protocol_shows_what_the_row_says(title: str) -> None:
     assert rows.broken(title, registry.get(rows.PROTOCOL).factory) == ("", "")
+
+
+@pytest.mark.parametrize("title", cases.CASES)
+def test_the_sound_protocol_delivers_what_the_definitions_say(title: str) -> None:
+    assert cases.broken(title, registry.get(cases.PROTOCOL).factory) == ("", "")
 
 
 @pytest.mark.parametrize("title", SCENARIOS)
@@ -55,6 +60,7 @@ def test_each_is_killed_or_explained() -> None:
     assert len(KILLERS) >= 0.9 * len(MUTANTS)
     assert {mutant.scenario for mutant in MUTANTS.values()} - {""} <= set(SCENARIOS)
     assert {mutant.row for mutant in MUTANTS.values()} - {""} <= set(rows.SHORT)
+    assert {mutant.case for mutant in MUTANTS.values()} - {""} <= set(cases.CASES)
     assert set(EXPECTED) <= set(SCENARIOS)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tests.mutants.cases import CASES
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Crash, Received, Setup, Up
@@ -25,6 +26,7 @@ def toto(
     form: type[Ballots] = Ballots,
     core: type[Toto] = Toto,
     link: type[Link] = Link,
+    quorum: Callable[[int], int] | None = None,
 ) -> Stack:
     """As the shipped factory, with other parts."""
 
@@ -34,7 +36,7 @@ def toto(
             self.ballots = form(len(members), self.quorum(len(members)), self.strict)
 
     options = setup.options
-    middle = Patched(setup, options.quorum, options.strict)
+    middle = Patched(setup, quorum or options.quorum, options.strict)
     return chain(Groups(setup.identity.me), Framing(), Seam(), middle, link(setup, crash_hint=options.crash_hint))
 
 
@@ -201,15 +203,12 @@ LETTERS: dict[str, type[Ballots]] = {
 
 
 def _enter(name: str, form: type[Ballots]) -> None:
-    mutant(f"toto_{name}", "toto", AREA, str(form.__doc__).rstrip("."))(lambda setup: toto(setup, form))
+    case = name if name in CASES else ""
+    mutant(f"toto_{name}", "toto", AREA, str(form.__doc__).rstrip("."), case=case)(lambda setup: toto(setup, form))
 
 
-# On this layer a crash is told at the install alone, when all who go on hold the same and every missing ballot becomes
-# empty: no run can tell these from the protocol.  tests/toto/test_errata.py shows them on the ballots themselves.
-EQUIVALENT = ("e8_n_shrinks", "e8_gone_vote_empty", "e10_no_closing")
 for _name, _form in LETTERS.items():
-    if _name not in EQUIVALENT:
-        _enter(_name, _form)
+    _enter(_name, _form)
 
 
 @mutant("toto_e10_crashes_alone", "toto", AREA, "E10: what the departed's ballots do not settle ends with its view")
@@ -277,6 +276,49 @@ def past_ignored(setup: Setup) -> Stack:
                 self._forget()
 
     return toto(setup, Heads)
+
+
+@mutant(
+    "toto_forgets_too_much",
+    "toto",
+    AREA,
+    "what a machine sent before its own first pending message is forgotten",
+    case="forgets_too_much",
+)
+def forgets_too_much(setup: Setup) -> Stack:
+    class Forgetful(Ballots):
+        def _next(self, delivered: Sequence[int]) -> None:
+            super()._next(delivered)
+            self._forget()
+
+        def _forget(self) -> None:
+            for rank, line in enumerate(self.log):
+                pending = self.queue[rank][0] if self.queue[rank] else self.base[rank] + len(line)
+                del line[: pending - self.base[rank]]
+                self.base[rank] = pending
+
+    return toto(setup, Forgetful)
+
+
+@mutant("toto_quorum_of_the_configured", "toto", AREA, "the quorum is that of all configured members, in every view")
+def quorum_of_the_configured(setup: Setup) -> Stack:
+    needed = setup.options.quorum(len(setup.identity.members))
+    return toto(setup, quorum=lambda n: min(n + 1, needed))
+
+
+@mutant("toto_quorum_of_the_old_view", "toto", AREA, "the quorum is that of the view before")
+def quorum_of_the_old_view(setup: Setup) -> Stack:
+    class Late(Ballots):
+        """Views come one after the other, each with its ballots."""
+
+        before = 1
+
+        def __init__(self, n: int, quorum: int, strict: bool = True) -> None:
+            super().__init__(n, quorum, strict)
+            self.quorum = min(setup.options.quorum(Late.before), n + 1)
+            Late.before = n
+
+    return toto(setup, Late)
 
 
 # ------------------------------------------------------------------------------------------------------ blunders: core

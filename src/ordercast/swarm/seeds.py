@@ -20,7 +20,8 @@ from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
-from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, apart_again, more, short
+from ordercast.swarm.apart import apart_again, half_installed
+from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
 
@@ -110,9 +111,12 @@ class _Expansion:
         ground.random = self.draw("more")
         faults += more(ground, on)
         partition = self.partition()
-        ground.random = self.draw("apart")
         if partition != ALL_CONTINUE and "partition" in on and n > 1:
+            ground.random = self.draw("apart")
             faults += apart_again(ground, on)
+            ground.random = self.draw("half")
+            if "crash" in on:
+                faults += half_installed(ground)
         faults = _compatible(faults, partition)
         core, away = self.core(ids)
         permanent = PERMANENT in on

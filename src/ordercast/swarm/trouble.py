@@ -270,24 +270,6 @@ def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
     return out
 
 
-def apart_again(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
-    """Ever other majorities are cut off, each about when the one before forms a view, and tokens may be slow meanwhile:
-    views are installed by some of those who agreed on them, and left by others.  For policies that must not mind."""
-    at = begin = g.time()
-    out: list[f.AnyFault] = []
-    for _ in range(g.random.randint(2, 8)):
-        until = round(min(g.heal_ms, at + g.random.uniform(1.1, 2.2) * g.timeout_ms), 3)
-        some = g.random.sample(g.ids, g.random.randint(len(g.ids) // 2 + 1, len(g.ids)))
-        rest = tuple(member for member in g.ids if member not in some)
-        if rest and until > at:
-            out.append(f.Partition(groups=(tuple(sorted(some)), rest), at_ms=at, until_ms=until))
-        at = until
-    tokens = tuple(name for name in g.packets if name.endswith("Token"))
-    law = Delay("exponential", mean_us=short(g.strength(0.2, 1) * g.timeout_ms * 1000 / (8 * len(g.ids))))
-    slow = f.Slowness(law=law, packets=tokens, at_ms=begin, until_ms=at)
-    return [*out, slow] if "delay" in on else out
-
-
 def _foreign(g: Ground) -> list[f.AnyFault]:
     return [f.Foreign(p=g.strength(0.01, 0.5), who=g.random.choice(("stranger", "clone")), **g.window(6))]
 

@@ -1,7 +1,7 @@
 """Figure 1 of the hybrid paper, simulated: `python -m tests.hybrid.figures [MESSAGES]` prints its table (minutes).
 
-30 processes send 10 messages a second each, quasi-periodically; every way takes D, with a deviation of 1 %.  It shows the
-mean time until the last process has delivered a message.  T is so long that no null is due.
+30 processes send 10 messages a second each, quasi-periodically; every way takes D, with a deviation of 1 %.  It shows
+the mean time until the last process has delivered a message.  T is so long that no null is due.
 """
 
 from __future__ import annotations

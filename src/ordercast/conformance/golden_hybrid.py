@@ -155,12 +155,12 @@ def ticket_run(
         except (AssertionError, IndexError, KeyError) as why:
             return [f"event {number} {what} {arguments}: {type(why).__name__} {why}"]
     out: list[str] = []
-    for p, process in sorted(network.up.items()):
+    for p, made in sorted(network.up.items()):
         count = case["count"][str(p)]
-        out += differ(f"order at {p}", case["delivered"][:count], process.order)
-        out += differ(f"state of {p}", case["states"][str(p)], process.state)
+        out += differ(f"order at {p}", case["delivered"][:count], made.order)
+        out += differ(f"state of {p}", case["states"][str(p)], made.state)
         if count == len(case["delivered"]):
-            roles = {str(q): ["A" if q in process.actives else "P", rn] for q, rn in process.rn.items()}
+            roles = {str(q): ["A" if q in made.actives else "P", rn] for q, rn in made.rn.items()}
             out += differ(f"roles at {p}", case["roles"], roles)
     return out
 

@@ -66,6 +66,7 @@ from ordercast.types import Frame, MemberId, Nanoseconds, NetId, Service, View, 
 
 NULL, PROBE = "null", "probe"  # timers
 NULLS_PER_T = 50  # T_null = T / 50
+HOLLOW_MAX = 16  # nulls only because something is undelivered, while one that is silent holds all up
 Fixed = Callable[[tuple[MemberId, ...]], Iterable[MemberId]]  # members of a view -> those that are active in it
 
 
@@ -101,7 +102,8 @@ class Tickets(Layer):
         """All that belongs to one view, but the process."""
         self.members = members
         self.plausible = Plausible(self.process, members, self.fixed is None)
-        self.said = self.limit = 0  # own multicasts; as far as the layer below takes them
+        self.said = self.limit = 0  # own frames; as many as the layer below takes
+        self.hollow = 0  # nulls in a row that nobody was known to wait for
         self.said_at: Nanoseconds = -(2**63)
         self.gone: set[MemberId] = set()  # of this view, who does not come along
         self.frozen = False
@@ -120,7 +122,7 @@ class Tickets(Layer):
         return self.process.send(frame)
 
     def _say(self, body: Body) -> Action:
-        self.said += 1
+        self.said += type(body) is Sent
         self.said_at = self.process.now
         return self.sender.multicast(body)
 
@@ -176,7 +178,14 @@ class Tickets(Layer):
         process = self.process
         if process.state is not ACTIVE or self.frozen:
             return False
-        return bool(process.LT) or process.seen > process.promised or (bool(process.Q) and self.limit > self.said)
+        return self._awaited() or (bool(process.Q) and self.hollow < HOLLOW_MAX)
+
+    def _awaited(self) -> bool:
+        return bool(self.process.LT) or self.process.seen > self.process.promised
+
+    def _null(self) -> list[Action]:
+        self.hollow = 0 if self._awaited() else self.hollow + 1
+        return self.process.null()
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         process = self.process
@@ -184,10 +193,10 @@ class Tickets(Layer):
         out: list[Action] = []
         if process.state is ACTIVE and not self.frozen:
             if process.LT and self.at_once:
-                out = process.null()
+                out = self._null()
             elif not self.null_set and self._owes():
                 due = now + self.null_ns if process.LT else self.said_at + self.null_ns
-                out = process.null() if due <= now else self._set_null(due)
+                out = self._null() if due <= now else self._set_null(due)
         return out + self.sender.settle(now) if self.sender.leaving else out
 
     def _set_null(self, due: Nanoseconds) -> list[Action]:
@@ -205,7 +214,7 @@ class Tickets(Layer):
         if not self._owes():
             return []
         quiet = self.said_at + self.null_ns
-        return [*self.process.null(), *self._set_null(now + self.null_ns)] if quiet <= now else self._set_null(quiet)
+        return [*self._null(), *self._set_null(now + self.null_ns)] if quiet <= now else self._set_null(quiet)
 
     # --------------------------------------------------------------------------------------------- roles and distances
 
@@ -310,7 +319,7 @@ class Tickets(Layer):
 
     def _go(self, now: Nanoseconds, until: Nanoseconds) -> list[Action]:
         """Not without the tickets of what was received, which only this one can give."""
-        nulls = self.process.null() if self.process.LT and self.process.state is ACTIVE else []
+        nulls = self._null() if self.process.LT and self.process.state is ACTIVE else []
         return [*nulls, Down(Leave(until))]
 
     def status(self) -> dict[str, Any]:

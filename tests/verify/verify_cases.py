@@ -40,6 +40,7 @@ STABLE = "0 stable 1,2 1000 @100"
 SAID = " | ".join(["1 sub 20", *(f"1 org {k}" for k in range(1, 21))])
 TWENTY = [f"del 1:{k}" for k in range(1, 21)]
 OFTEN = {"rate": 0.3}
+STEADY: dict[str, Any] = {"scenario": {"load": {"regime": "quasi"}}, "timeout_ns": 10_000}
 MINOR = "1 view 1,2 minor | 2 view 1,2 minor"  # under the policy, and not primary
 
 
@@ -230,6 +231,12 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 1 view 1,2 =2.1 | 2/2 view 1,2 =2.1 "
              "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
         case(f"{V} | {STABLE} | 0 resume 2 @150 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+    ],
+    "L10": [
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 end @900 | 2 end @900", **STEADY),
+        case(f"{V} | 1 mode active @50 | 1 mode passive @51 | 1 mode active @52 | {STABLE} | 2 mode active @200 "
+             "| 1 end @900 | 2 end @900", **STEADY),
+        case(f"{V} | {STABLE} | 1 end @20000200 | 2 end @20000200", workload={"rate": 10.0}, live=True),
     ],
     "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
     "L13": [
@@ -453,6 +460,11 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 2 view 2 =2.2 | 1 end @900 | 2 end @900",
              timeout_ns=10_000),
     ],
+    "L10": [
+        case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300", **STEADY),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @400 | 1 end @900 "
+             "| 2 end @900", **STEADY),
+    ],
     "L12": [case(f"{V} | 1 end waits=3 | 2 end")],
     "L13": [
         case(f"{V3} | 1 sub 1 | 1 leave | {T23} | {W23}"),
@@ -523,6 +535,11 @@ UNJUDGED: dict[str, list[Case]] = {
             live=True,
         ),
     ],
+    "L10": [
+        case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300"),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 end @900", scenario={"load": {"regime": "poisson"}}),
+        case(f"{V} | 0 crash 2 | 1 mode active @200 | 1 end @900", **STEADY),
+    ],
     "L12": [case(V)],
 }
 
@@ -553,4 +570,5 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
         case(f"{MINOR} | {STABLE} | 1 refuse @110 | 1 refuse @900 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
     ],
     "L8": [case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
+    "L10": [case(f"{V} | 1 end @900 | 2 end @900", **STEADY)],
 }

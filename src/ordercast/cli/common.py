@@ -240,8 +240,8 @@ def group_file(directory: Path | None, config: Path | None) -> GroupConfig:
     return configuration.load(config if config is not None else directory / "group.toml", here=False)  # type: ignore[operator]
 
 
-def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
-    """What --option said, checked against the protocol."""
+def protocol_options(pairs: tuple[str, ...], protocol: str, members: int) -> dict[str, Any]:
+    """What --option said, checked against the protocol and a group of so many members."""
     import msgspec
 
     from ordercast import registry
@@ -264,7 +264,9 @@ def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
         if words := unfit(given[key], kinds[key]):
             raise UsageError(f"--option {short(pair)}: expected {words}")
     if given:
-        struct_of(given, shape, "--option")
+        made = struct_of(given, shape, "--option")
+        if wrong := registry.get(protocol).misfit(made, range(1, members + 1)):
+            raise UsageError(f"--option {wrong}")
     return given
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ class World:
     ) -> None:
         scenario.check()
         self.scenario, self.info = scenario, registry.get(scenario.protocol)
-        info, options = self.info, protocol_options(self.info, scenario.options)
+        info, options = self.info, protocol_options(self.info, scenario.options, scenario.ids)
         service = service_of(scenario.service) if scenario.service else info.default_service
         if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
@@ -231,5 +231,8 @@ def level_of(word: str) -> Level:
         raise UsageError(f"level: expected one of {', '.join(v.name.lower() for v in Level)}, got {word!r}") from None
 
 
-def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any]) -> Any:
-    return struct_of(options, info.options, f"options of {info.name}")
+def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any], members: Sequence[int]) -> Any:
+    made = struct_of(options, info.options, f"options of {info.name}")
+    if wrong := info.misfit(made, members):
+        raise UsageError(f"options of {info.name}: {wrong}")
+    return made

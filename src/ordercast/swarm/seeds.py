@@ -106,9 +106,10 @@ class _Expansion:
         heal = round(warm + draw.uniform(6, 30 if n <= 8 else 12) * timeout, 1)
         datagram = self.draw("datagram").choice([d for d in DATAGRAMS if d >= SMALL] if self.info.rings else DATAGRAMS)
         regime, senders, messages, load = self.load(ids, timeout, heal)
-        load = self.rates(load, senders or ids, heal)
         net = self.net(ids, timeout)
         shape, nets = draw_rings(self.draw("rings"), ids, net) if self.info.rings else ("", (net,))
+        pure = pure_gateways(self.draw("pure"), nets, senders)
+        load = self.rates(load, tuple(member for member in senders or ids if member not in pure), heal)
         packet = self.packet(datagram, net)
         sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
@@ -139,7 +140,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
-            pure=pure_gateways(self.draw("pure"), nets, senders),
+            pure=pure,
             load=load,
             nets=nets,
             hosts=self.hosts(),

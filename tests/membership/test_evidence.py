@@ -175,8 +175,8 @@ def test_a_new_life_starts_clean_and_an_old_one_is_stale():
 def test_a_life_that_was_agreed_on_stays_and_one_that_fell_silent_before_is_forgotten():
     evidence = Evidence(T)
     evidence.learn(0, Q, 5)
-    evidence.agreed(Q, 5)
     heard_at(evidence, 0)
+    evidence.agreed(Q, 5)
     for _ in range(3):
         evidence.strike(1, Q, "silence")
     assert evidence.counts(2, Q, 9) and evidence.learn(2, Q, 9), "a newer one counts at once"
@@ -186,6 +186,9 @@ def test_a_life_that_was_agreed_on_stays_and_one_that_fell_silent_before_is_forg
     assert evidence.links[Q].incarnation == 5 and evidence.links[Q].strikes == 3 and evidence.links[Q].agreed
     assert evidence.stale(Q, 9) and not evidence.stale(Q, 8), "rows of the forgotten life teach nobody"
     assert evidence.counts(4 + T, Q, 9) and evidence.learn(4 + T, Q, 9), "a packet of its own does"
+    evidence.agreed(Q, 9)
+    assert evidence.counts(6 + 2 * T, Q, 5), "on a commit token, but never heard: somebody's word"
+    evidence.packet(5 + T, Q)
     evidence.agreed(Q, 9)
     assert not evidence.counts(100 * T, Q, 5), "it was on a commit token: the one before is over"
 

@@ -265,6 +265,20 @@ def test_a_life_that_was_refused_counts_when_it_says_my_timeout() -> None:
     assert forger.ring(1).rings.ring.members == (1, 2)
 
 
+def test_a_timeout_that_a_member_never_said_is_forgotten() -> None:
+    """1 forgot that 2 said its T, as the words of another life came between; 2 is in a view and says it no more."""
+    forger = Forger("totem", 2)
+    forger.script.run("run 200ms")
+    m = forger.ring(1).membership
+    m.sight._same_timeout.clear()
+    forger.say(Join(1, 8, (), None, PackedRows((), (), ()), 77, tell(Cause("start"))), 2, 1)
+    assert m.status()["other_timeout_ns"] == {2: 77}
+    forger.script.run("run 1000ms")
+    assert forger.ring(1).rings.ring.members == (1,) and m.status()["other_timeout_ns"] == {2: 77}
+    forger.script.run("run 3000ms")
+    assert forger.ring(1).rings.ring.members == (1, 2) and m.status()["other_timeout_ns"] == {}
+
+
 def test_a_ring_keeps_only_so_many_bytes() -> None:
     """Frames larger than a member's own are kept near the mark only."""
     forger = Forger("totem", 2, frame=1400)

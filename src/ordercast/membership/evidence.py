@@ -106,9 +106,9 @@ class Evidence:
         self.links[q] = before if same and before is not None else Link(incarnation, now)
 
     def agreed(self, q: MemberId, incarnation: Incarnation) -> None:
-        """It was on a full commit token."""
+        """It was on a full commit token; one that was never heard itself, only somebody's word, may be forgotten."""
         link = self.links[q]
-        if link.incarnation == incarnation:
+        if link.incarnation == incarnation and link.heard is not None:
             link.agreed = True
             self.before.pop(q, None)
 

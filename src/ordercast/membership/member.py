@@ -35,7 +35,7 @@ from ordercast.types import ALL_CONTINUE, Cause, Identity, MemberId, Nanoseconds
 
 PROBES = (
     "blame", "commit_late", "contradiction", "crash_hint", "departed", "forgotten", "gather_again",
-    "other_timeout", "own_pause", "probation", "refused_agreement", "rival", "storage_failed", "strike", "t_loss",
+    "own_pause", "probation", "refused_agreement", "rival", "storage_failed", "strike", "t_loss",
     "token_by_multicast", "waited", "withdrawn",
 )  # fmt: skip
 
@@ -203,7 +203,7 @@ class Membership:
 
     def _join(self, now: Nanoseconds, peer: Peer, join: Join) -> None:
         if join.timeout_ns != self.times.timeout:
-            self.sight.refuse(peer, join.timeout_ns)
+            self.sight.refuse(now, peer, join.timeout_ns)
             if self.voice.recompute(now):
                 self.standing.happens(now, Happening.NEWS)
             return

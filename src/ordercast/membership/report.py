@@ -35,7 +35,7 @@ def status(m: Membership) -> dict[str, Any]:
             for q in sorted(evidence.links)
             if (left := evidence.left_ns(q))
         },
-        "other_timeout_ns": {q: timeout for q, (_, timeout) in sorted(m.sight.other_timeout.items())},
+        "other_timeout_ns": {q: refused.timeout_ns for q, refused in sorted(m.sight.other_timeout.items())},
         "rival": m.sight.rivals.life,
         "wrong_clocks": {
             q: f"{what}, more than a day above what is known here ({count} dropped): a wrong clock, there or here"

@@ -7,7 +7,7 @@ does it prove, which rows does it bring.  Out of it comes the own row; what is t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ordercast.contract import Action, Note, dropped
 from ordercast.membership.choose import Row
@@ -21,6 +21,16 @@ from ordercast.membership.tuning import Tuning
 from ordercast.types import Identity, Incarnation, MemberId, Nanoseconds, Peer, ViewId
 
 VERSION_BELIEVED = VERSION_MAX - 2**20  # nobody's row changes so often; and whoever is described so can contradict
+
+REFUSED_TIMEOUTS = 64  # how long a word of another T counts, unless it is said again
+
+
+class Refused(NamedTuple):
+    """A life that said it uses another T."""
+
+    incarnation: Incarnation
+    timeout_ns: Nanoseconds
+    until: Nanoseconds
 
 
 class Sight:
@@ -45,7 +55,7 @@ class Sight:
         self.evidence = Evidence(timeout_ns, probation_max_ns)
         self.tuning = Tuning(timeout_ns)
         self.table = Table(self.me, self.incarnation, self.configured, 0)
-        self.other_timeout: dict[MemberId, tuple[Incarnation, Nanoseconds]] = {}  # refused: they use another T
+        self.other_timeout: dict[MemberId, Refused] = {}  # they use another T
         self.plausible = Plausible(identity)
         self.rivals = Rivals(Peer(identity.me, identity.incarnation), standing, timeout_ns)
         self.implausible: dict[MemberId, tuple[int, str]] = {}  # dropped for their numbers: how many, and the last
@@ -71,7 +81,13 @@ class Sight:
             return self.doubt(q, f"life {incarnation}")
         if q == self.me:
             return False
-        return self.other_timeout.get(q, (None, 0))[0] != incarnation
+        refused = self.other_timeout.get(q)
+        if refused is None or refused.incarnation != incarnation:
+            return True
+        if now < refused.until:
+            return False
+        del self.other_timeout[q]
+        return True
 
     def hear(self, now: Nanoseconds, peer: Peer) -> Nanoseconds:
         """A packet came straight from `peer`.  How long it had been silent (0 for the first packet)."""
@@ -146,17 +162,20 @@ class Sight:
     def same_timeout(self, peer: Peer) -> bool:
         """This life says that it uses my T, which it does for good.  True if it was refused until now."""
         self._same_timeout[peer.id] = peer.incarnation
-        if self.other_timeout.get(peer.id, (None, 0))[0] != peer.incarnation:
+        refused = self.other_timeout.get(peer.id)
+        if refused is None or refused.incarnation != peer.incarnation:
             return False
         del self.other_timeout[peer.id]
         return True
 
-    def refuse(self, peer: Peer, timeout_ns: Nanoseconds) -> None:
-        """It uses another T: its packets are no evidence, and status names it.  Not so if it has said otherwise."""
+    def refuse(self, now: Nanoseconds, peer: Peer, timeout_ns: Nanoseconds) -> None:
+        """It uses another T: its packets are no evidence, and status names it.  Not so if it has said otherwise, and
+        not for good: it may be somebody else who said so, and a member that is in a view says its T no more."""
         if self._same_timeout.get(peer.id) == peer.incarnation:
             self._say(dropped("timeout", member=peer.id))
             return
-        self.other_timeout[peer.id] = (peer.incarnation, timeout_ns)
+        length = min(self.evidence.cap_ns, REFUSED_TIMEOUTS * self.evidence.timeout_ns)
+        self.other_timeout[peer.id] = Refused(peer.incarnation, timeout_ns, now + length)
         self.evidence.forget(peer.id)
         self._say(Note("other_timeout", {"member": peer.id, "timeout_ns": timeout_ns}))
 

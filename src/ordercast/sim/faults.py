@@ -224,7 +224,7 @@ class Crash(MemberFault, frozen=True, kw_only=True, tag="crash"):
     """The process dies at `at_ms`; it starts again after `down_ms`, with its disk or without, or never.
 
     Between handlers, unless `actions` is given: then in the next handler that causes more than so many actions, the
-    first `actions` of which are carried out; or `on`: just before the next Transmit of that packet type.
+    first `actions` of which are carried out; or `on`: just before the `nth` Transmit of that packet type from then on.
     """
 
     family = "crash"
@@ -232,6 +232,7 @@ class Crash(MemberFault, frozen=True, kw_only=True, tag="crash"):
     disk: bool = True
     actions: Count | None = None
     on: str = ""
+    nth: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
     @property
     def word(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import random
 
+from ordercast.contract import TAGGER
 from ordercast.sim.law import US, Delay, Sampler
 from ordercast.sim.scenario import Edge, Net, Scenario
 
@@ -127,6 +128,10 @@ class Graph(Medium):
                 self.edges.setdefault(a, {})[b] = length
                 if edge.delay:
                     self.laws[a, b] = edge.delay.sampler(generator)
+        if scenario.tagger:  # it sits beside the first node
+            beside = min(self.edges)
+            self.edges[TAGGER] = {beside: 0}
+            self.edges[beside][TAGGER] = 0
         self.ways = {m: self._way(m) for m in self.members}
         self.free: dict[tuple[int, int], int] = {}
         self.cut_edges: dict[tuple[int, int], int] = {}  # directed edge -> how many faults cut it
@@ -178,7 +183,9 @@ class Graph(Medium):
 
     @property
     def bound(self) -> int:
-        longest = max(_bound(edge) or super(Graph, self).bound for edge in self.spec.edges)
+        usual = super().bound
+        lengths = [_bound(edge) for edge in self.spec.edges] + ([0] if TAGGER in self.edges else [])
+        longest = max(length or usual for length in lengths)
         return longest * max(1, len(self.edges) - 1)
 
 

@@ -32,6 +32,7 @@ class Ground(Struct):
     datagram_bytes: int
     sizes: tuple[int, ...]
     groups: int = 0
+    gateways: tuple[int, ...] = ()
 
     def member(self) -> int:
         return self.random.choice(self.ids)
@@ -145,6 +146,8 @@ def _cut(g: Ground) -> f.AnyFault:
         a, b = g.random.sample(g.ids, 2)
         cast = g.random.choice(("any", "unicast", "multicast"))
         return f.Cut(pairs=(g.random.choice((f"{a}>{b}", f"{a}-{b}")),), cast=cast, **window, **flap)
+    if g.gateways and g.chance(0.4):
+        return f.Partition(shape="gateway", member=g.random.choice(g.gateways), **window, **flap)
     shape = g.random.choice(("halves", "isolate", "split", "pair", "bridge", "ring"))
     one_way = g.random.choice(("", "", "in", "out"))
     return f.Partition(shape=shape, one_way=one_way, **window, **flap)
@@ -268,24 +271,6 @@ def more(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
         if g.chance(RARELY) and set(needs) <= set(on):
             out += maker(g)
     return out
-
-
-def apart_again(g: Ground, on: tuple[str, ...]) -> list[f.AnyFault]:
-    """Ever other majorities are cut off, each about when the one before forms a view, and tokens may be slow meanwhile:
-    views are installed by some of those who agreed on them, and left by others.  For policies that must not mind."""
-    at = begin = g.time()
-    out: list[f.AnyFault] = []
-    for _ in range(g.random.randint(2, 8)):
-        until = round(min(g.heal_ms, at + g.random.uniform(1.1, 2.2) * g.timeout_ms), 3)
-        some = g.random.sample(g.ids, g.random.randint(len(g.ids) // 2 + 1, len(g.ids)))
-        rest = tuple(member for member in g.ids if member not in some)
-        if rest and until > at:
-            out.append(f.Partition(groups=(tuple(sorted(some)), rest), at_ms=at, until_ms=until))
-        at = until
-    tokens = tuple(name for name in g.packets if name.endswith("Token"))
-    law = Delay("exponential", mean_us=short(g.strength(0.2, 1) * g.timeout_ms * 1000 / (8 * len(g.ids))))
-    slow = f.Slowness(law=law, packets=tokens, at_ms=begin, until_ms=at)
-    return [*out, slow] if "delay" in on else out
 
 
 def _foreign(g: Ground) -> list[f.AnyFault]:

@@ -125,6 +125,7 @@ class Recorded(Struct):
     schema: int = SCHEMA_VERSION
     outbox_bytes: int = OUTBOX_BYTES_MAX
     pack: bool = True
+    on_nets: dict[int, tuple[int, ...]] = {}  # who was configured on each of its nets, where they are several
 
 
 class Entry(NamedTuple):
@@ -143,6 +144,7 @@ def recorded(header: Header, setup: Setup) -> Recorded:
     return Recorded(
         header, setup.identity.me, setup.identity.incarnation, options, setup.timeout_ns, setup.frame_bytes,
         setup.nets, [state[0], list(state[1]), state[2]], outbox_bytes=setup.outbox_bytes, pack=setup.pack,
+        on_nets=dict(setup.on_nets),
     )  # fmt: skip
 
 

@@ -59,7 +59,8 @@ class ProcessStrikes:
         elif not host.up:
             self.plan.finish(running)
         else:
-            self._set_trap(running, Trap(fault.actions, fault.on, lambda rest: self.lives.crash_inside(host, then)))
+            dies = Trap(fault.actions, fault.on, lambda rest: self.lives.crash_inside(host, then), fault.nth)
+            self._set_trap(running, dies)
 
     def _set_trap(self, running: Running, trap: Trap) -> None:
         host = running.host

@@ -183,7 +183,9 @@ class Graph(Medium):
 
     @property
     def bound(self) -> int:
-        longest = max(_bound(edge) or super(Graph, self).bound for edge in self.spec.edges)
+        usual = super().bound
+        lengths = [_bound(edge) for edge in self.spec.edges] + ([0] if TAGGER in self.edges else [])
+        longest = max(length or usual for length in lengths)
         return longest * max(1, len(self.edges) - 1)
 
 

@@ -18,9 +18,17 @@ import tomli_w
 from msgspec import Meta, Struct
 
 from ordercast import addresses, interfaces, places, registry
+from ordercast.contract import TAGGER
 from ordercast.environment import overlay
 from ordercast.errors import ConfigError
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX, GROUP_NAME_BYTES_MAX, MEMBERS_MAX
+from ordercast.nets import MULTICAST_ADDRESS as MULTICAST_ADDRESS
+from ordercast.nets import MULTICAST_ADDRESS_IPV6 as MULTICAST_ADDRESS_IPV6
+from ordercast.nets import PORT as PORT
+from ordercast.nets import Member as Member
+from ordercast.nets import NetConfig as NetConfig
+from ordercast.nets import Ring as Ring
+from ordercast.nets import RingEntry, RingMember, net_of, rings_of, written_member, written_net, written_ring
 from ordercast.toml_input import Need, Rule, Source, string, word
 from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import meant, short
@@ -28,9 +36,6 @@ from ordercast.words import meant, short
 MTU_MIN = 576
 UDP_HEADER_BYTES, UDP_HEADER_BYTES_IPV6 = 28, 48
 TIMEOUT_MS_LOOPBACK, TIMEOUT_MS, TIMEOUT_MS_MAX = 200, 1000, 600_000
-PORT = 7400
-MULTICAST_ADDRESS, MULTICAST_ADDRESS_IPV6 = "239.192.74.0", "ff15::6f63:7400"
-MODES = ("multicast", "unicast")
 LEVELS = ("off", "deliver", "full", "record")
 PARTITION_LATER = ("keep-oldest", "static-quorum", "primary-weight")
 KEY_ITSELF = re.compile(r"[0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?")
@@ -74,16 +79,8 @@ def _partition(value: Any) -> str:
     return str(word(*POLICIES).make(value))
 
 
-Port = Annotated[int, Meta(ge=1, le=65535)]
 Bytes = Annotated[int, Meta(ge=MTU_MIN, le=DATAGRAM_BYTES_MAX)]
 Directory = Annotated[str, Rule(_directory)]
-
-
-class NetConfig(Struct, frozen=True):
-    mode: Annotated[str, word(*MODES)] = "multicast"
-    address: Annotated[str, Rule(addresses.multicast)] = MULTICAST_ADDRESS  # not used in unicast mode
-    port: Port = PORT  # of the multicast group, and of members whose address names none
-    interface: Annotated[str, Rule(addresses.interface)] = "127.0.0.1"  # that multicasts leave and arrive by
 
 
 class TraceConfig(Struct, frozen=True):
@@ -102,6 +99,14 @@ class MemberEntry(Struct, frozen=True):
     bind: Annotated[tuple[str, int], Rule(addresses.bind)] = ("", 0)  # where its socket is, if that is not `address`
 
 
+class TaggerConfig(Struct, frozen=True):
+    """[tagger]: who numbers datagrams for a group that needs it, and is no member."""
+
+    address: Annotated[tuple[str, int], Rule(addresses.host_and_port), Need("an address such as 127.0.0.1:7499")] = (
+        "", 0,
+    )  # fmt: skip
+
+
 class GroupFile(Struct, frozen=True):
     """The file; 0: it depends on where the members are."""
 
@@ -117,20 +122,18 @@ class GroupFile(Struct, frozen=True):
     options: dict[str, Any] = {}
     net: NetConfig = NetConfig()
     trace: TraceConfig = TraceConfig()
+    tagger: TaggerConfig | None = None
     member: Annotated[list[MemberEntry], Need(ONE_EACH)] = []
 
 
+class RingsFile(GroupFile, frozen=True):
+    """The file of a group on several networks."""
+
+    net: list[RingEntry] = []  # type: ignore[assignment]
+    member: Annotated[list[RingMember], Need(ONE_EACH)] = []  # type: ignore[assignment]
+
+
 # ------------------------------------------------------------------------------------------------- what follows from it
-
-
-class Member(Struct, frozen=True):
-    """One member and where its unicast socket is."""
-
-    id: int
-    address: str  # or its name
-    port: int
-    bind: str = ""  # where its socket is, if that is not where others find it
-    bind_port: int = 0
 
 
 class GroupConfig(Struct, frozen=True, kw_only=True):
@@ -144,11 +147,13 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     datagram_bytes: int
     packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
     net: NetConfig = NetConfig()
+    rings: tuple[Ring, ...] = ()  # by number; none: one network, `net`
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = ALL_CONTINUE
     key: str = ""  # the file's name
     insecure: bool = False
+    tagger: Member | None = None  # who numbers, and is none
     base: Path = Path()
 
     @property
@@ -165,14 +170,19 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def ipv6(self) -> bool:
-        return places.ipv6(self.members, self.net.address if self.net.mode == "multicast" else "")
+        return places.ipv6(self.everybody, self.net.address if self.net.mode == "multicast" else "")
 
     @property
     def timeout_ns(self) -> int:
         return self.timeout_ms * 1_000_000
 
     def member(self, me: int) -> Member:
-        return next(member for member in self.members if member.id == me)
+        return next(member for member in self.everybody if member.id == me)
+
+    @property
+    def everybody(self) -> tuple[Member, ...]:
+        """The members, and the tagger where there is one."""
+        return self.members if self.tagger is None else (*self.members, self.tagger)
 
     def state_path(self, me: int) -> Path:
         return self.base / self.state_dir / f"member-{me}"
@@ -216,33 +226,47 @@ def make(
 
 
 def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str], here: bool = True) -> GroupConfig:
-    overlay(source, GroupFile, environ)
+    several = isinstance(source.data.get("net"), list)
+    shape = RingsFile if several else GroupFile
+    overlay(source, shape, environ)
     if KEY_ITSELF.fullmatch(str(source.data.get("key", ""))):
         source.data["key"] = "group.key"  # told here, where it is not repeated
         source.fault("key", "expected the name of a file, never the key itself")
-    file: GroupFile = source.part(source.data, GroupFile)
-    members = _members(source, file)
-    loopback = all(interfaces.is_loopback(member.address) for member in members)
-    net = _net(source, file.net, members, loopback)
-    loopback = loopback and interfaces.is_loopback(net.interface)
-    multicast = net.address if net.mode == "multicast" else ""
-    places.one_kind(source, members, multicast, net.interface)
-    mtu = interfaces.mtu_of(net.interface or next((m.bind or m.address for m in members if m.id == me), ""))
-    head = UDP_HEADER_BYTES_IPV6 if places.ipv6(members, multicast) else UDP_HEADER_BYTES
-    datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
+    file: Any = source.part(source.data, shape)
     options = None
     if not source.faulty("protocol", "options"):
-        info = registry.get(file.protocol)
-        options = source.part(file.options, info.options, "options")
-        if not source.faulty("options", "member") and (wrong := info.misfit(options, [m.id for m in members])):
-            source.fault("options", wrong)
+        options = source.part(file.options, registry.get(file.protocol).options, "options")
+    rings: tuple[Ring, ...] = ()
+    tagger: Member | None = None
+    if several:
+        rings, at = rings_of(source, file)  # where members are: on each network
+        net = rings[0].net if rings else NetConfig()
+        if file.tagger is not None:
+            source.fault("tagger", "a group on several networks has no use for one: remove it")
+    else:
+        at = _members(source, file)
+        tagger = _tagger(source, file, options, at)
+        at = at if tagger is None else (*at, tagger)
+        net = net_of(source, "net", source.data.get("net", {}), file.net, at)
+    nets = [ring.net for ring in rings] or [net]
+    members = tuple({m.id: m for m in reversed(at)}[id] for id in sorted({m.id for m in at if m is not tagger}))
+    loopback = all(map(interfaces.is_loopback, [*(m.address for m in at), *(each.interface for each in nets)]))
+    own = next((m.bind or m.address for m in at if m.id == me), "")
+    mtu = min(interfaces.mtu_of(each.interface or own) for each in nets)
+    ipv6 = places.ipv6(at, net.address if net.mode == "multicast" else "")
+    head = UDP_HEADER_BYTES_IPV6 if ipv6 else UDP_HEADER_BYTES
+    datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
+    if not source.faulty("protocol", "options", "member") and (
+        wrong := registry.get(file.protocol).misfit(options, [member.id for member in members])
+    ):
+        source.fault("options", wrong)
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
     if here:
-        places.sealed_or_not(source, file.insecure, file.key, base, members, net.interface, loopback)
+        places.sealed_or_not(source, file.insecure, file.key, base, at, net.interface, loopback)
     else:
-        source.faults = [fault for fault in source.faults if fault[0] != "net.interface"]
-    places.own(source, me, members)
+        source.faults = [fault for fault in source.faults if not re.fullmatch(r"net(\[\d+\])?\.interface", fault[0])]
+    places.own(source, me, at)
     if file.trace.keep_mb and file.trace.level == "record":
         words = 'level = "record" needs all that was written: remove one of the two'
         source.fault("trace.keep_mb", f"{file.trace.keep_mb}: {words}")
@@ -259,13 +283,40 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         datagram_bytes=datagram_bytes,
         packet_bytes=file.packet_bytes or packet_default(datagram_bytes),
         net=net,
+        rings=rings,
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
         key=file.key,
         insecure=file.insecure,
+        tagger=tagger,
         base=base,
     )
+
+
+def _tagger(source: Source, file: GroupFile, options: Any, members: tuple[Member, ...]) -> Member | None:
+    """Where the tagger is; a protocol that needs one must be told, any other must not."""
+    if options is None:
+        return None
+    if getattr(options, "channel", "") != "tagger":
+        if getattr(options, "channel", "") == "wan":
+            source.fault("options.channel", "wan needs clocks that run together, which only the simulator has")
+        if getattr(options, "channel", "") == "lan" and file.net.mode != "multicast":
+            source.fault("options.channel", 'lan needs one order for all: expected [net] mode = "multicast"')
+        if file.tagger is not None:
+            source.fault("tagger", f"{file.protocol} has no use for one here: remove it")
+        return None
+    if file.tagger is None or not file.tagger.address[0]:
+        words = 'is missing: expected [tagger] with its address, such as address = "127.0.0.1:7499"'
+        if not source.faulty("tagger"):
+            source.fault("tagger", words)
+        return None
+    own = Member(TAGGER, file.tagger.address[0], file.tagger.address[1] or file.net.port)
+    for other in members:
+        if (other.address, other.port) == (own.address, own.port):
+            place = addresses.written(own.address, own.port)
+            source.fault("tagger.address", f"{place}: member {other.id} has this address and port: give each its own")
+    return own
 
 
 def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
@@ -289,22 +340,6 @@ def _members(source: Source, file: GroupFile) -> tuple[Member, ...]:
     return tuple(sorted((m for m in found if m.id and m.address), key=lambda m: m.id))
 
 
-def _net(source: Source, net: NetConfig, members: tuple[Member, ...], loopback: bool) -> NetConfig:
-    written = source.data.get("net", {})
-    if not isinstance(written, dict):
-        return net
-    if net.mode == "multicast" and "address" not in written and places.ipv6(members, ""):
-        net = msgspec.structs.replace(net, address=MULTICAST_ADDRESS_IPV6)
-    if net.mode == "unicast" and "address" in written:
-        words = 'is a multicast group, which mode = "unicast" does not use: remove one of the two'
-        source.fault("net.address", words)
-    if "interface" in written or loopback:
-        return net
-    if net.mode == "multicast":
-        source.fault("net.interface", "is missing: expected the name or address of the interface multicasts leave by")
-    return msgspec.structs.replace(net, interface="")
-
-
 # ----------------------------------------------------------------------------------------------------------- writing
 
 
@@ -316,9 +351,11 @@ def dump(config: GroupConfig) -> str:
 def _written(config: GroupConfig) -> dict[str, Any]:
     """A configuration as a table of the file's shape; what is not what it should be stays, for `_build` to judge."""
     net, options, members = _table(config.net), _table(config.options), config.members
+    if config.rings:
+        net = [written_ring(ring) for ring in config.rings]
+        members = [written_member(member.id, config.rings) for member in config.members]  # type: ignore[assignment]
     if isinstance(net, dict):
-        unused = {"address": net.get("mode") == "unicast", "interface": not net.get("interface")}
-        net = {key: value for key, value in net.items() if not unused.get(key)}
+        net = written_net(net)
     if isinstance(options, dict):
         options = {key: value for key, value in options.items() if value is not None}
     if isinstance(members, list | tuple):
@@ -338,6 +375,8 @@ def _written(config: GroupConfig) -> dict[str, Any]:
         "net": net,
         "trace": _table(config.trace),
     }
+    if config.tagger is not None:
+        written["tagger"] = {"address": addresses.written(config.tagger.address, config.tagger.port)}
     left_out = {"packet_bytes": 0, "key": ""}
     return {key: value for key, value in written.items() if key not in left_out or value != left_out[key]}
 

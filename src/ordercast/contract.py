@@ -22,6 +22,7 @@ from ordercast.types import (
     Batch,
     Frame,
     Identity,
+    Incarnation,
     MemberId,
     Nanoseconds,
     NetId,
@@ -32,6 +33,7 @@ from ordercast.types import (
 )
 
 ALL: MemberId = -1  # Transmit to everybody on the net
+TAGGER: MemberId = 0  # who numbers for a group and is no member of it
 
 # --------------------------------------------------------------------------------------------------------- packets
 
@@ -68,6 +70,16 @@ class Delivered(Event, frozen=True, gc=False):
     seq: int = 0
     certainty: str | None = None
     ring: int = 0
+    stamp: int = 0  # several rings: its timestamp
+
+
+class Missing(Event, frozen=True, gc=False):
+    """A message had its place here, and its bytes never came: `tag` is the number its sender gave what it was in."""
+
+    sender: MemberId
+    incarnation: Incarnation
+    tag: int
+    certainty: str = "dummy"
 
 
 class PassedBy(Event, frozen=True, gc=False):
@@ -121,6 +133,7 @@ class Ordered(Event, frozen=True, gc=False):
     certainty: str | None = None
     ring: int = 0
     stamp: int = 0  # several rings: its timestamp
+    source: int = 0  # and which of them it comes from; 0: of the layer that joins them
 
 
 class Control(Event, frozen=True, gc=False):
@@ -164,18 +177,6 @@ class Flush(Event, frozen=True, gc=False):
 
     contributions: tuple[bytes, ...]
     cut: tuple[int, ...]
-
-
-class SafeUpTo(Event, frozen=True, gc=False):
-    """Everybody in the view has all frames of this ring up to `seq`; for a layer that stands on several rings."""
-
-    seq: int
-
-
-class Progress(Event, frozen=True, gc=False):
-    """Nothing stamped `timestamp` or earlier comes from this ring any more; for a layer that stands on several."""
-
-    timestamp: int
 
 
 class Window(Event, frozen=True, gc=False):
@@ -303,6 +304,13 @@ class Originate(Action, frozen=True, gc=False):
     view: ViewId | None = None
 
 
+class Presence(Action, frozen=True, gc=False):
+    """A Note, of a protocol without views: from now on this member delivers, or it was away since `since_ns`."""
+
+    present: bool
+    since_ns: Nanoseconds = 0
+
+
 class Receive(Action, frozen=True, gc=False):
     """A Note: first reception of this frame by the ordering layer (own frames included)."""
 
@@ -321,6 +329,7 @@ class Setup(Struct):
     frame_bytes: int  # the largest `data` + `lengths` of one frame, so that its packet fits a datagram
     random: random.Random  # seeded by the driver; the only randomness of a core
     nets: tuple[NetId, ...] = (0,)
+    on_nets: dict[NetId, tuple[MemberId, ...]] = {}  # who is configured on a net of mine; one not named: everybody
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
 

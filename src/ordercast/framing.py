@@ -9,7 +9,9 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from ordercast.contract import Action, Control, Delivered, Event, Layer, Ordered, Up, ViewChange, dropped
+from msgspec.structs import replace
+
+from ordercast.contract import Action, Control, Delivered, Event, Layer, Missing, Ordered, Up, ViewChange, dropped
 from ordercast.limits import MESSAGE_BYTES_MAX
 from ordercast.types import Batch, Frame, MemberId, Nanoseconds, ViewKind
 
@@ -54,6 +56,11 @@ class Inbox:
         lengths = array("I", [len(data)]).tobytes()
         return Batch(frame.sender, frame.incarnation, frame.counter, 1, frame.service, lengths, data, frame.groups)
 
+    def give_up(self, sender: MemberId) -> None:
+        """Something of this sender is missing here: what it began is never whole."""
+        self._parts.pop(sender, None)
+        self._bytes.pop(sender, None)
+
     def reset(self) -> None:
         """A new regular view: fragments of the old one are never completed."""
         self._parts.clear()
@@ -76,12 +83,16 @@ def _goes_on(parts: list[Frame], frame: Frame) -> bool:
 
 
 class Framing(Layer):
-    """Ordered frames out as batches: the application's, and those of the groups layer."""
+    """Ordered frames out as batches: the application's, and those of the groups layer.
+
+    Without views nobody says that a sender is gone in the middle of a message: what it began stays, and counts for
+    nothing.
+    """
 
     name = "framing"
 
-    def __init__(self) -> None:
-        self.inbox = Inbox()
+    def __init__(self, views: bool = True) -> None:
+        self.inbox, self.views = Inbox(), views
 
     def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
         kind = type(event)
@@ -90,12 +101,17 @@ class Framing(Layer):
             if batch is None:
                 bad, self.inbox.bad = self.inbox.bad, 0
                 return [dropped("fragment")] * bad
+            if event.certainty is not None:  # type: ignore[attr-defined]
+                batch = replace(batch, certainty=event.certainty)  # type: ignore[attr-defined]
             if event.frame.control:  # type: ignore[attr-defined]
                 return [Up(Control(batch))]
-            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring))]  # type: ignore[attr-defined]
+            return [Up(Delivered(batch, event.epoch, event.seq, event.certainty, event.ring, event.stamp))]  # type: ignore[attr-defined]
         if kind is ViewChange and event.view.kind is ViewKind.REGULAR:  # type: ignore[attr-defined]
             self.inbox.reset()
+        elif kind is Missing:
+            self.inbox.give_up(event.sender)  # type: ignore[attr-defined]
         return [Up(event)]
 
     def status(self) -> dict[str, Any]:
-        return {"open_reassemblies": self.inbox.open(), "queues": {"reassemblies": self.inbox.open()}}
+        queues = {"reassemblies": self.inbox.open()} if self.views else {}
+        return {"open_reassemblies": self.inbox.open(), "queues": queues}

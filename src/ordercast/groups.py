@@ -48,17 +48,18 @@ from ordercast.contract import (
     ViewChange,
     dropped,
 )
+from ordercast.joining import Audience
 from ordercast.limits import (
+    CONFIGURATION_MAX,
     GROUP_NAME_BYTES_MAX,
     GROUPS_MAX,
     GROUPS_PER_MESSAGE_MAX,
-    MEMBERS_MAX,
     PENDING_BYTES_MAX,
     PENDING_FRAMES_MAX,
 )
 from ordercast.types import U32, GroupName, MemberId, Nanoseconds, Submission, View, ViewId, ViewKind
 
-Members = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX)]
+Members = Annotated[tuple[U32, ...], Meta(max_length=CONFIGURATION_MAX)]
 
 
 class GJoin(Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -90,8 +91,9 @@ class Groups(Layer):
 
     name = "groups"
 
-    def __init__(self, me: MemberId) -> None:
+    def __init__(self, me: MemberId, *, audience: bool = False) -> None:
         self.me = me
+        self.audience = audience  # somebody below carries messages only to where they are wanted
         self.groups: dict[str, set[MemberId]] = {}  # the picture
         self.mine: set[str] = set()  # the groups I am in
         self.view: View | None = None
@@ -170,11 +172,21 @@ class Groups(Layer):
         if (sender in self.groups.get(group, ())) is join:
             return []
         (_add if join else _remove)(self.groups, group, sender)
-        return [self._tell(group)]
+        return self._tell(group)
 
-    def _tell(self, group: str) -> Action:
-        members = tuple(sorted(self.groups.get(group, ())))
-        return Up(GroupView(group, members, self.view.id if self.view is not None else None))
+    def _tell(self, *groups: str) -> list[Action]:
+        """The application, and who carries messages."""
+        out: list[Action] = []
+        for group in groups:
+            members = tuple(sorted(self.groups.get(group, ())))
+            out.append(Up(GroupView(group, members, self.view.id if self.view is not None else None)))
+            if self.audience:
+                out.append(Down(Audience(group, members)))
+        return out
+
+    def _settled(self, settled: bool) -> list[Action]:
+        """All groups are known here, or not for now: whoever carries messages must know."""
+        return [Down(Audience(settled=settled))] if self.audience else []
 
     # ------------------------------------------------------------------------------------------------------- views
 
@@ -187,7 +199,7 @@ class Groups(Layer):
         for group in smaller:
             for member in self.groups[group] - here:
                 _remove(self.groups, group, member)
-        return [self._tell(group) for group in smaller]
+        return self._tell(*smaller)
 
     def _regular(self, view: View) -> list[Action]:
         """A merge: my cell's smallest member says what the others of the view cannot know."""
@@ -195,11 +207,12 @@ class Groups(Layer):
         self.heard = set()
         silent = view.primary is False  # nothing is sent, or delivered, in such a view
         self.missing = set() if silent or self.cell == set(view.members) else set(view.members)
+        settled = self._settled(not self.missing)
         if not self.missing or self.me != min(self.cell):
-            return []
+            return settled
         groups = tuple((g, tuple(sorted(m & self.cell))) for g, m in sorted(self.groups.items()) if m & self.cell)
         state = GState(view.id, tuple(sorted(self.cell)), groups)
-        return [Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
+        return [*settled, Note("group state", {"cell": len(self.cell), "groups": len(groups)}), _say(state, ahead=True)]
 
     def _possible(self, sender: MemberId, state: GState) -> bool:
         """A cell's part comes from one of the cell, and all of the cell are in the view."""
@@ -222,7 +235,7 @@ class Groups(Layer):
         if self.missing:
             return []
         self.cell = frozenset(self.view.members)
-        return [*map(self._tell, sorted(self.groups)), *self._release()]
+        return [*self._tell(*sorted(self.groups)), *self._settled(True), *self._release()]
 
     def _release(self) -> list[Action]:
         out: list[Action] = []
@@ -239,8 +252,9 @@ class Groups(Layer):
         others = self.heard - self.cell
         if self.me not in missing:
             self.cell = frozenset(self.heard)
-        news = [self._tell(group) for group in sorted(self.groups) if not others.isdisjoint(self.groups[group])]
-        return [Note("group state again", {"missing": len(missing)}), *news, *self._release()]
+        news = self._tell(*(group for group in sorted(self.groups) if not others.isdisjoint(self.groups[group])))
+        again = Note("group state again", {"missing": len(missing)})
+        return [*self._settled(False), again, *news, *self._release()]
 
     def status(self) -> dict[str, Any]:
         waits = f"the groups of members {sorted(self.missing)}" if self.missing else ""

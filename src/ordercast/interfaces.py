@@ -54,6 +54,17 @@ def mtu_of(interface: str) -> int:
         return ETHERNET_MTU
 
 
+def one_processor(interface: str, base: Path = Path("/sys/class/net")) -> bool:
+    """Whether receive steering puts all that comes in by it on one processor, so that all sockets hear one order."""
+    masks = set()
+    for queue in (base / _name_of(interface) / "queues").glob("rx-*/rps_cpus"):
+        try:
+            masks.add(int(queue.read_text().strip().replace(",", ""), 16))
+        except (OSError, ValueError):
+            return False
+    return len(masks) == 1 and masks.pop().bit_count() == 1
+
+
 def _name_of(interface: str) -> str:
     """The name of an interface given by name or by an address of it."""
     if ":" in interface:

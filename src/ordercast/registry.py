@@ -70,7 +70,10 @@ class ProtocolInfo(Struct, frozen=True):
     views: bool = True  # delivers views
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
+    tagger: Callable[[Setup], Stack] | None = None  # what numbers for a group that asks for it, and is no member
+    one_datagram: bool = False  # its packets never travel as a train: a loss must be of one of them
     hears_self: bool = False  # wants its own datagrams back from the network
+    rings: bool = False  # stands on several nets at once: the swarm draws them, a configuration may name them
     partitions: tuple[str, ...] = (ALL_CONTINUE,)  # what the parts of a split group may do: policies that it has
     judges_lives: bool = False  # is shown packets of every life of a member, and says which one counts; else the newest
     options: type[Struct] = NoOptions
@@ -104,8 +107,10 @@ _MODULES: dict[str, str] = {
     "abcast": "ordercast.protocols.tomp",
     "allack": "ordercast.protocols.toto",
     "causal": "ordercast.protocols.causal",
+    "dpg": "ordercast.protocols.dpg",
     "fifo": "ordercast.protocols.causal",
     "hybrid": "ordercast.protocols.hybrid",
+    "multiring": "ordercast.protocols.totem",
     "symmetric": "ordercast.protocols.hybrid",
     "token_site": "ordercast.protocols.hybrid",
     "tomp": "ordercast.protocols.tomp",

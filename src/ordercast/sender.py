@@ -143,6 +143,10 @@ class Sender:
     def waiting(self) -> int:
         return 0 if self.halted else self.outbox.waiting()
 
+    def held(self) -> int:
+        """Frames that wait, whether they may leave or not."""
+        return self.outbox.waiting()
+
     def take(self, n: int) -> list[Frame]:
         """At most n frames, which leave now; their owner says so to `originated`."""
         return [] if self.halted else self.outbox.take(n)

@@ -167,6 +167,7 @@ class Message(Struct, frozen=True, gc=False):
     data: bytes
     service: Service
     groups: tuple[str, ...] = ()
+    certainty: str | None = None  # of a quasi order: marked, expired or late
 
     @property
     def id(self) -> MessageId:
@@ -184,6 +185,7 @@ class Batch(Struct, frozen=True, gc=False):
     lengths: bytes
     data: bytes
     groups: tuple[str, ...] = ()
+    certainty: str | None = None  # of a quasi order
 
     def payloads(self) -> list[bytes]:
         """The messages' bytes, in order."""
@@ -205,7 +207,7 @@ class Batch(Struct, frozen=True, gc=False):
     def messages(self) -> Iterator[Message]:
         service, groups = Service(self.service), self.groups
         for k, data in enumerate(self.payloads()):
-            yield Message(self.sender, self.incarnation, self.counter + k, data, service, groups)
+            yield Message(self.sender, self.incarnation, self.counter + k, data, service, groups, self.certainty)
 
 
 @lru_cache(64)

@@ -25,7 +25,7 @@ ME, PEER = Identity(1, 100, (1, 2, 3), GROUP, 0), Peer(2, 50)
 HERE, ELSEWHERE = ("10.0.0.2", 7400), ("10.0.0.9", 666)
 
 
-def guard(*keys: GroupKey, hosts: dict[int, str] | None = None, hears_self: bool = False) -> Guard:
+def guard(*keys: GroupKey, hosts: dict[int, set[str]] | None = None, hears_self: bool = False) -> Guard:
     return Guard(KeyRing(keys or (OLD,), (keys or (OLD,))[0].name), ME, hears_self, hosts or {})
 
 
@@ -52,7 +52,7 @@ def test_what_a_member_seals_opens_once() -> None:
 
 def test_the_order_of_checks() -> None:
     """Each datagram has every fault from some check on; the first is told."""
-    door = guard(hosts={2: "10.0.0.2"})
+    door = guard(hosts={2: {"10.0.0.2"}})
     good = bytearray(sealed(1))
 
     def changed(at: int, value: bytes) -> memoryview:

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 import ordercast
+from ordercast import keyfiles
 from ordercast.lab.bench import free_ports
-from ordercast.live import entry
+from ordercast.live import entry, keychange
 
 from .conftest import WAIT_SECONDS, Cli, wait_for
 from .test_library import run
@@ -186,3 +188,52 @@ def test_the_first_event_of_a_member_names_the_disagreement(cli: Cli, group_file
         member.send_signal(signal.SIGTERM)
     assert [member.wait(timeout=WAIT_SECONDS) for member in (first, second)] == [0, 0]
     assert first.stderr is not None and "does not let in another: member 2 has timeout_ms 900" in first.stderr.read()
+
+
+# ------------------------------------------------------------------------------------------------------------- tagger
+
+
+def tagged(sealed: Path | None = None) -> dict[str, Any]:
+    """A group of one whose tagger is at a free port."""
+    where = places(1)
+    (at,) = free_ports(1)
+    member = [{"id": 1, "address": where["members"][1]}]
+    door = {"insecure": True} if sealed is None else {"key": str(sealed)}
+    return {
+        "group": where["group"], "protocol": "dpg", "member": member, "net": {"port": where["port"]},
+        "tagger": {"address": f"127.0.0.1:{at}"}, "timeout_ms": 200, "trace": {"level": "off"}, **door,
+    }  # fmt: skip
+
+
+def test_a_tagger_nobody_reaches_is_one_sentence_and_no_process_stays(cli: Cli, tmp_path: Path) -> None:
+    group = tagged()
+    (tmp_path / "group.toml").write_text(tomli_w.dumps(group))
+    done = cli.run("member", "--config", "group.toml", "--id", "1")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert f"the tagger at {group['tagger']['address']} does not answer: nobody is there" in done.stderr
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_tagger_that_answers_lets_in_and_another_key_reaches_it(cli: Cli, sealed: bool, tmp_path: Path) -> None:
+    keys = [tmp_path / name for name in ("old.key", "new.key")]
+    for key in keys:
+        keyfiles.write(key)
+    group = tagged(keys[0] if sealed else None)
+    (tmp_path / "group.toml").write_text(tomli_w.dumps(group))
+    tagger = cli.start("tagger", "--config", "group.toml")
+    assert tagger.stdout is not None and '"ready"' in tagger.stdout.readline()
+
+    async def work() -> None:
+        async with ordercast.join(me=1, config=group) as member:
+            await member.delivered(await member.send(b"one"))
+            if not sealed:
+                return
+            name = keyfiles.read(keys[1]).name
+            for step, of in (("add", name), ("use", name), ("drop", keyfiles.read(keys[0]).name)):
+                done = await keychange.change(member.node, {"key": step, "name": of})
+                assert done.get("done") == step and done["members"] == [0, 1] and "missing" not in done, done
+            await member.delivered(await member.send(b"two"))
+
+    run(work())
+    tagger.send_signal(signal.SIGTERM)
+    assert tagger.wait(timeout=WAIT_SECONDS) == 0

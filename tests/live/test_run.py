@@ -13,7 +13,7 @@ import pytest
 from ordercast.cli.run import late
 from ordercast.errors import TraceError
 from ordercast.lab.bench import free_ports
-from ordercast.lab.launcher import Fault, RunPlan
+from ordercast.lab.run_plan import Fault, RunPlan
 from ordercast.trace.load import load
 from ordercast.trace.reader import RowReader
 from ordercast.trace.rows import SUFFIX
@@ -212,3 +212,18 @@ def test_the_report_is_one_self_contained_page(cli: Cli, tmp_path: Path) -> None
     assert not re.findall(r"""(?:src|href)=["']?https?:""", page), "it loads nothing"
     for promise in ("S1", "S17", "L3"):
         assert promise in page
+
+
+def test_quasi_order_through_a_pause_a_restart_and_another_tagger_which_is_not_left_behind(
+    cli: Cli, tmp_path: Path
+) -> None:
+    words = ("--protocol", "dpg", "--members", "3", "--messages", "900", "--rate", "400", "--verify", "plain")
+    faults = ("--pause", "2@0.3", "--resume", "2@0.8", "--kill", "3@0.9", "--restart", "3@1.4")
+    faults += ("--kill", "0@1.7", "--restart", "0@1.9")
+    answer = cli.json("run", *words, *faults, "--out", "o")
+    verdicts = {v["promise"]: v["verdict"] for v in answer["verdicts"]}
+    assert verdicts["S1"] == verdicts["S2"] == verdicts["S3"] == verdicts["L6"] == "holds"
+    assert verdicts["Q1"] in ("holds", "cannot judge") and answer["violations"] == 0
+    assert not members_of(tmp_path / "o")
+    (trace,) = load(tmp_path / "o" / "trace")
+    assert {row.member for row in trace.rows if row.kind == Kind.PRESENT} == {1, 2, 3}

@@ -2,6 +2,7 @@
 
 from tests.mutants import (  # noqa: F401
     determinism,
+    dpg,
     frames,
     grouping,
     known_bad,

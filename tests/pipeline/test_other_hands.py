@@ -61,6 +61,7 @@ ODD: dict[str, tuple[Callable[[Row], bool], dict[str, Any], str]] = {
     "in no life": (first(Kind.ORIGINATE), {"sender_incarnation": None}, "originate has no sender_incarnation"),
     "no counter": (first(Kind.DELIVER), {"counter": None}, "deliver has no counter"),
     "no count": (first(Kind.SUBMIT), {"count": None}, "submit has no count"),
+    "a message of none": (first(Kind.DELIVER), {"count": 0}, "deliver has no count"),
     "a counter beyond all": (first(Kind.RECEIVE), {"counter": 2**62 + 1}, "counter is"),
     "empty groups": (first(Kind.DELIVER), {"groups": ()}, "groups is empty"),
     "components of words": (first(Kind.VIEW), {"detail": {"components": "none"}}, "its detail"),
@@ -98,6 +99,20 @@ def test_an_odd_row_is_refused_with_path_and_row_by_both_forms_alike(
     assert plain[0]["path"].endswith(
         f"member-{rows[k].member}-{rows[k].incarnation}.rows" if kind == "rows" else "x.parquet"
     )
+
+
+@pytest.mark.parametrize("kind", ["rows", "parquet"])
+def test_a_dummy_is_a_row_like_any_other(restarted: Trace, kind: str, tmp_path: Path) -> None:
+    rows = list(restarted.rows)
+    k = next(k for k, row in enumerate(rows) if first(Kind.DELIVER)(row))
+    rows[k] = replace(rows[k], counter=0, count=0, digest=None, service=None, certainty="dummy")
+    hollow = Trace(replace(restarted.header, promises=("S1", "S2", "S3")), rows)
+    if kind == "rows":
+        live_directory(tmp_path, hollow)
+    else:
+        write(tmp_path / "x.parquet", [hollow])
+    plain, columns = judged(tmp_path)
+    assert plain == columns and not [row for row in plain if row["state"] == UNREADABLE]
 
 
 @pytest.mark.parametrize("change", [{"promises": ("S1", "S99")}, {"options": {"gateways": "2"}}])

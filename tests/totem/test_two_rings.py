@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ordercast.contract import Action, Control, Down, Event, Layer, Progress, SafeUpTo, Setup, Submit, Up, ViewChange
+from ordercast.contract import Action, Control, Down, Event, Layer, Setup, Submit, Up, ViewChange
 from ordercast.framing import Framing
+from ordercast.joining import Progress, SafeUpTo
 from ordercast.protocols.totem import TotemOptions
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.sim.faults import Cut, Loss

@@ -149,6 +149,10 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--out", "earlier"], "--out earlier: holds an earlier run"),
         (["--out", "file.txt"], "--out file.txt: is not a directory"),
     ],
+    "tagger": [
+        ([], "missing option --config"),
+        (["--config", "/nowhere/group.toml"], "/nowhere/group.toml"),
+    ],
     "member": [
         ([], "missing option --config"),
         (["--config", "group.toml"], "missing option --id"),

@@ -37,7 +37,16 @@ SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
 STABLE = "0 stable 1,2 1000 @100"
 STEADY: dict[str, Any] = {"scenario": {"load": {"regime": "quasi"}}, "timeout_ns": 10_000}
+# twenty messages of 1, delivered in order, and the other way round
+SAID = " | ".join(["1 sub 20", *(f"1 org {k}" for k in range(1, 21))])
+TWENTY = [f"del 1:{k}" for k in range(1, 21)]
+OFTEN = {"rate": 0.3}
 MINOR = "1 view 1,2 minor | 2 view 1,2 minor"  # under the policy, and not primary
+
+
+def spell(member: int, words: list[str]) -> str:
+    return " | ".join(f"{member} {word}" for word in words)
+
 
 # promise -> [(text, header)]; agreement of both forms is tested on all of them, for all promises
 Case = tuple[str, dict[str, Any]]
@@ -169,6 +178,14 @@ ACCEPTED: dict[str, list[Case]] = {
     "S23": [
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=9 stamp=7"),
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=1 order_seq=5 stamp=7"),
+    ],
+    "Q1": [
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | {spell(3, TWENTY)}", options=OFTEN),
+        # 3 comes late and was away: what it missed then does not count
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | {spell(3, TWENTY[4:9])} | 3 absent | 3 present "
+             f"| {spell(3, TWENTY[15:])}", options=OFTEN),
+        # a dummy everywhere is no violation
+        case(f"{SAID} | {spell(1, TWENTY)} | 1 dummy 1:77 | {spell(2, TWENTY)} | 2 dummy 1:77", options=OFTEN),
     ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | {LOSE3} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -390,6 +407,11 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=5 stamp=8"),
         case(f"{V} | {ORG1} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 2 del 1:1 ring=2 order_seq=5"),
     ],
+    "Q1": [
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | {spell(3, TWENTY[::-1])}", options=OFTEN),
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | {spell(3, TWENTY[:1] + TWENTY[15:])}", options=OFTEN),
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY[:2])} | 2 del 1:1", options=OFTEN),
+    ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case(f"{V3} | 0 crash 3 | {STABLE} | {T12} | {W12} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -471,6 +493,11 @@ UNJUDGED: dict[str, list[Case]] = {
         case(f"{AB} | 1 del 1:1 ring=1 order_seq=5 stamp=7 | 1 del 1:2 ring=1 order_seq=6"),
     ],
     "S26": [case("1 view 1")],
+    "Q1": [
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)}"),
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | 1 note conflict", options=OFTEN),
+        case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY[:4] + TWENTY[9:])}", options=OFTEN),
+    ],
     "L1": [
         case(f"{V3} | 0 crash 3 | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @101 | 2 end @101", timeout_ns=10_000),
@@ -518,6 +545,7 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
     "S21": [case(f"{ABC} | 1 del 1:1 | 1 del 2:1 | 2 del 2:1 | 2 del 1:1")],  # no groups: S17 and S18 tell it
     "S22": [case(f"{ABC} | 1 del 1:1")],
     "S23": [case(V)],
+    "Q1": [case(V)],
     # the core is not primary: it may wait for ever
     "L2": [case(f"{MINOR} | {STABLE} | 1 view 1,2 =2.1 minor @500 | 1 end @900 | 2 end @900", timeout_ns=10_000)],
     "L3": [

@@ -3,7 +3,8 @@
     run("1 view 1,2 | 1 sub 3 | 1 org 1-3 | 1 del 1:1-3 | 2 view 1,2 | 2 del 1:1-3")
 
 Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [from=MEMBERS/MEMBERS], sub N, org A-B,
-rcv S:A-B, del S:A-B, end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
+rcv S:A-B, del S:A-B, dummy S:TAG, absent, present,
+end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
 note NAME, mode ROLE, fault.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
@@ -20,6 +21,7 @@ from ordercast.types import Service
 
 ALL = (
     *(f"S{k}" for k in range(1, 27)),
+    "Q1",
     *(f"L{k}" for k in range(1, 14)),
 )
 
@@ -132,6 +134,19 @@ def _frame(kind: Kind) -> Any:
     return add
 
 
+def _dummy(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+    sender, _, tag = words[0].partition(":")
+    fields |= {"sender": int(sender), "sender_incarnation": 1, "counter": 0, "count": 0, "order_seq": int(tag)}
+    b.add(me, Kind.DELIVER, inc, at, certainty="dummy", **fields)
+
+
+def _presence(kind: Kind) -> Any:
+    def add(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+        b.add(me, kind, inc, at, **fields)
+
+    return add
+
+
 def _id(text: str) -> tuple[int, int]:
     seq, _, rep = text.partition(".")
     return int(seq), int(rep or 1)
@@ -225,5 +240,8 @@ _EVENTS: dict[str, Any] = {
     "refuse": _refuse,
     "end": _end,
     "fault": _fault,
+    "dummy": _dummy,
+    "absent": _presence(Kind.ABSENT),
+    "present": _presence(Kind.PRESENT),
     **{kind.word: _about(kind) for kind in (Kind.START, Kind.CRASH, Kind.LEAVE, Kind.PAUSE, Kind.RESUME)},
 }

@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "run": "Start a group of real processes here, send a workload, verify the run.",
     "init": "Write group.toml and a key for a first group.",
     "member": "Be one member of a group, as its configuration says.",
+    "tagger": "Number datagrams for groups whose protocol needs one order of them.",
     "status": "Say what each member of a running group does and waits for.",
     "views": "Print the history of a group's views: when, who, why.",
     "keygen": "Make a new key for a group.",
@@ -102,7 +103,11 @@ def _invoke(args: list[str]) -> int:
         click.echo(asked.format_message(), err=True)
         return 2
     except (click.ClickException, OrdercastError, OSError) as error:
-        if isinstance(error, OSError) and not error.strerror and not isinstance(error, BrokenPipeError):
+        if (
+            isinstance(error, OSError)
+            and not error.strerror
+            and not isinstance(error, BrokenPipeError | OrdercastError)
+        ):
             raise
         command = context.invoked_subcommand if context is not None else None
         for sentence in _sentences(error):
@@ -118,7 +123,7 @@ def _sentences(error: Exception) -> list[str]:
         return error.faults
     if isinstance(error, BrokenPipeError):
         return ["standard output was closed before everything was written"]
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, OrdercastError):
         return [f"{error.filename or 'writing failed'}: {error.strerror}"]
     return [str(error)]
 

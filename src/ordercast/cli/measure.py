@@ -81,6 +81,7 @@ def words(tables: Tables, bad: list[dict[str, Any]]) -> str:
             f"{100 * row['utilisation']:.1f} % of the network useful" if row["utilisation"] else "",
             f"{row['retransmitted']} retransmitted" if row["retransmitted"] else "",
             f"{row['view_changes']} view changes" if row["view_changes"] else "",
+            f"halted {100 * row['halted_share']:.2g} % of the time" if row["halted_share"] else "",
         ]
         lines += [f"  {', '.join(filter(None, more))}"] if any(more) else []
         keys = ("protocol", "service", "members", *axes([row]), "load")

@@ -34,7 +34,8 @@ from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import short
 
 if TYPE_CHECKING:
-    from ordercast.lab.launcher import Result, RunPlan
+    from ordercast.lab.launcher import Result
+    from ordercast.lab.run_plan import RunPlan
 
 DEFAULT_OUT = Path("out/run")
 FLOOD_RATE = 100_000  # messages a second that a group may well take when nothing holds the load back
@@ -56,6 +57,20 @@ class At(click.ParamType):
         return int(member), at
 
 
+class RingMembers(click.ParamType):
+    """`1,2,3`: who is on a ring."""
+
+    name = "i,j,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        words = str(value).split(",")
+        if not all(word.isascii() and word.isdigit() and 0 < len(word) <= 9 for word in words) or len(set(words)) < len(
+            words
+        ):
+            raise BadValue(f"{short(value)}: expected members, each once, such as 1,2,3", ctx, param)
+        return tuple(map(int, words))
+
+
 @click.command("run")
 @protocol_option
 @members_option
@@ -68,11 +83,18 @@ class At(click.ParamType):
     "--kill",
     type=At(),
     multiple=True,
-    help="Kill member i with SIGKILL, t seconds into the load; give a --rate, else the load is soon over.",
+    help="Kill member i (0: the tagger) with SIGKILL, t seconds into the load; give a --rate, else it is soon over.",
 )
 @click.option("--restart", type=At(), multiple=True, help="Start it again; times as for --kill.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
+@click.option(
+    "--ring",
+    "rings",
+    type=RingMembers(),
+    multiple=True,
+    help="Who is on a ring, such as 1,2,3; once for each. Who is named twice is a gateway.",
+)
 @mode_option
 @click.option(
     "--partition",
@@ -111,6 +133,7 @@ def command(
     restart: tuple[tuple[int, float], ...],
     pause: tuple[tuple[int, float], ...],
     resume: tuple[tuple[int, float], ...],
+    rings: tuple[tuple[int, ...], ...],
     mode: str,
     partition: str,
     options: tuple[str, ...],
@@ -127,9 +150,12 @@ def command(
     """
     import asyncio
 
-    from ordercast.lab.launcher import Fault, RunPlan, check, launch
+    from ordercast.lab.launcher import launch
+    from ordercast.lab.run_plan import Fault, RunPlan, check
 
     asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
+    if rings:
+        members = max(max(ring) for ring in rings)
     faults = [Fault(kind, i, t) for kind, times in asked.items() for i, t in times]
     plan = check(
         RunPlan(
@@ -143,6 +169,7 @@ def command(
             faults=tuple(faults),
             mode=mode,
             level=trace,
+            rings=rings,
             partition=partition,
             options=protocol_options(options, protocol, members),
         )

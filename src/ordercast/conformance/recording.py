@@ -87,6 +87,7 @@ def _fresh(recorded: Recorded, identity: Identity) -> tuple[Stack, Codec]:
     generator.setstate(random_state(recorded))
     options = msgspec.convert(recorded.options, info.options)
     setup = Setup(identity, recorded.timeout_ns, options, recorded.frame_bytes, generator, recorded.nets)
+    setup.on_nets = recorded.on_nets
     setup.partition = recorded.header.partition
     return info.factory(setup), Codec(info.packets)
 

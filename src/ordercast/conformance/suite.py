@@ -8,6 +8,7 @@ seed must give the same run.  The error says which promise broke, where, and wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -126,12 +127,14 @@ def check_protocol(protocol: str | ProtocolInfo, maker: Maker | None = None, *, 
 
 def _check_run(name: str, scenario: Scenario, maker: Maker | None) -> None:
     outcome = run(scenario, level="full", maker=maker)
+    info = registry.get(scenario.protocol)
     where = f"{scenario.protocol}, {scenario.service}, {name}, seed {scenario.seed}"
     for verdict in verify.check(outcome.trace):
         if verdict.state == "broken":
             rows = "\n".join(f"    {row}" for row in verdict.example)
             raise NotConforming(f"{where}: {verdict.promise} broken: {verdict.text}\n{rows}")
-    everywhere = outcome.messages == scenario.messages == outcome.delivered
+    allowed = 0 if info.exact else math.ceil(verify.RATE * outcome.messages)
+    everywhere = outcome.messages == scenario.messages and outcome.delivered >= outcome.messages - allowed
     if not everywhere and not scenario.closing:  # where members come and go, promises alone say who delivers what
         raise NotConforming(f"{where}: {outcome.delivered} of {scenario.messages} messages were delivered everywhere")
     again = run(scenario, level="deliver", maker=maker)

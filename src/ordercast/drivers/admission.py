@@ -8,6 +8,7 @@ that no clock gave, once believed here, would shut the member out.
 
 from __future__ import annotations
 
+from ordercast.contract import TAGGER
 from ordercast.errors import WireError
 from ordercast.types import Identity, MemberId, Peer
 from ordercast.wire import header
@@ -20,14 +21,16 @@ LIVES_MAX = 4  # of one member that are recognised; more are checked each time
 class Admission:
     """The lives of members that this one has heard of."""
 
-    def __init__(self, identity: Identity, hears_self: bool, all_lives: bool, sealed: bool = False) -> None:
+    def __init__(
+        self, identity: Identity, hears_self: bool, all_lives: bool, sealed: bool = False, tagger: bool = False
+    ) -> None:
         self.me, self.hears_self, self.all_lives = Peer(identity.me, identity.incarnation), hears_self, all_lives
         self._sealed = sealed  # then the key and the group were checked with the tag
         self.group = header.group_id(identity.group)
         self.prefix = header.pack(self.group, self.me.id, self.me.incarnation, 0)[:PREFIX_BYTES]  # of my own life
         self.known: dict[bytes, Peer] = {}  # by the prefix of their datagrams
         self.last: dict[MemberId, Peer] = {}  # life that each member was last heard in
-        self._members = frozenset(identity.members)
+        self._members = frozenset((TAGGER, *identity.members) if tagger else identity.members)
 
     def stranger(self, datagram: memoryview) -> Peer:
         """Who a datagram of a life not heard of before is from: every check of the header, in order."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ordercast.drivers.keyring import KeyRing
@@ -67,7 +67,9 @@ class Life:
 class Guard:
     """Opens datagrams.  `hosts`: where members must speak from, of those with a fixed address."""
 
-    def __init__(self, ring: KeyRing, identity: Identity, hears_self: bool, hosts: Mapping[MemberId, str]) -> None:
+    def __init__(
+        self, ring: KeyRing, identity: Identity, hears_self: bool, hosts: Mapping[MemberId, Collection[str]]
+    ) -> None:
         self.ring, self._group, self._hosts = ring, identity.group, hosts
         self._group_id = header.group_id(identity.group)
         own = header.pack(self._group_id, identity.me, identity.incarnation, 0)[4:PREFIX_BYTES]
@@ -157,7 +159,7 @@ class Guard:
 
     def _may(self, peer: Peer, source: Any) -> None:
         """Whether a member may speak from there."""
-        if source is not None and self._hosts.get(peer.id, source[0]) != source[0]:
+        if source is not None and source[0] not in self._hosts.get(peer.id, source):
             raise WireError("address", f"member {peer.id} from {source[0]}")
 
     def _key(self, now: Nanoseconds, head: Header) -> GroupKey:

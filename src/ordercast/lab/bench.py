@@ -21,6 +21,7 @@ import msgspec
 from ordercast import config as configuration
 from ordercast import keyfiles, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
+from ordercast.contract import TAGGER
 from ordercast.errors import RunError, UsageError
 from ordercast.lab import echo, namespaces
 from ordercast.lab.fleet import Child, Fleet, died, fleet
@@ -68,6 +69,11 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
         return found
 
 
+def needs_tagger(info: registry.ProtocolInfo, options: Mapping[str, Any]) -> bool:
+    """Whether a group with these options has a tagger."""
+    return info.tagger is not None and getattr(msgspec.convert(options, info.options), "channel", "") == "tagger"
+
+
 def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
     info = registry.get(plan.protocol)
     if hosts:
@@ -88,12 +94,18 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         trace=TraceConfig("off"),
         key="" if plan.insecure else KEY,
         insecure=plan.insecure,
+        tagger=_tagger(hosts) if needs_tagger(info, plan.options) else None,
         base=base,
     )
     if config.key_path is not None:
         keyfiles.write(config.key_path)
     build.frame_limit(config)
     return config
+
+
+def _tagger(hosts: list[Host]) -> Member:
+    """Beside the first member."""
+    return Member(TAGGER, hosts[0].address, 7401) if hosts else Member(TAGGER, "127.0.0.1", free_ports(1)[0])
 
 
 def check(plan: BenchPlan) -> BenchPlan:
@@ -118,7 +130,11 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
         key = "" if config.key_path is None else str(config.key_path.absolute())
         changed = msgspec.structs.replace(config, trace=TraceConfig("off"), state_dir=str(base / "s"), key=key)
         text = configuration.dump(changed)
-        async with fleet(base / "logs") as group:
+        async with fleet(base / "logs") as group, fleet(base / "logs") as aside:
+            if config.tagger is not None:
+                file = base / "group-tagger.toml"
+                file.write_text(text)
+                await aside.start_tagger(file, hosts[0].enter if hosts else ())
             return await _run(plan, config, text, base, hosts, group)
 
 

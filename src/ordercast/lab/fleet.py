@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ordercast.contract import TAGGER
 from ordercast.errors import RunError
 from ordercast.live import lifeline
 
@@ -94,8 +95,21 @@ class Fleet:
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
                 env=lifeline.environment(), process_group=0, limit=LINE_BYTES_MAX,
             )  # fmt: skip
-        child = Child(f"member {member}", member, process, log, said)
+        child = Child(f"member {member}" if member != TAGGER else "the tagger", member, process, log, said)
         self.children.append(child)
+        return child
+
+    async def start_tagger(self, file: Path, enter: Sequence[str] = ()) -> Child:
+        """The tagger of a group.toml, once it listens; RunError if it ended instead."""
+        ready = asyncio.Event()
+        arguments = ["-m", "ordercast", "tagger", "--config", str(file)]
+        child = await self.start(TAGGER, arguments, lambda child, words: ready.set(), enter)
+        while child.alive and not ready.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await ready.wait()
+        if not ready.is_set():
+            raise died(child)
         return child
 
     @property

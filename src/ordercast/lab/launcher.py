@@ -1,5 +1,4 @@
 """`ordercast run`: real processes on this machine, a workload, faults at chosen times, one directory of traces.
-
 The launcher starts members with the command and file that users write on several machines, tells them when to begin,
 kills and restarts as asked, waits until all that live have delivered everything, and ends them.  It keeps a trace of
 its own, as member 0: starts, crashes, and from when on nothing more was disturbed.
@@ -21,17 +20,19 @@ import msgspec
 from ordercast import config as configuration
 from ordercast import keyfiles, registry
 from ordercast.config import GroupConfig, Member, NetConfig, TraceConfig
-from ordercast.errors import RunError, UsageError
-from ordercast.lab.bench import KEY, free_ports
+from ordercast.contract import TAGGER
+from ordercast.errors import RunError
+from ordercast.lab.bench import KEY, free_ports, needs_tagger
 from ordercast.lab.fleet import Child, Fleet, died, fleet
+from ordercast.lab.rings import loopback_rings
+from ordercast.lab.run_plan import Fault, RunPlan, check
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 from ordercast.live import build
 from ordercast.live.member import Work
-from ordercast.registry import ProtocolInfo
 from ordercast.trace.recorder import Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Kind, Level
-from ordercast.types import ALL_CONTINUE, MemberId, Service
+from ordercast.types import MemberId, Service
 from ordercast.workload.sources import shares
 
 START_SECONDS = 30.0  # for the members to start and be in one view
@@ -39,33 +40,8 @@ STALL_SECONDS = 30.0  # without any progress: the run has failed
 END_SECONDS = 5.0  # for a member to leave
 PATIENCE_NS = 10_000_000_000  # without a delivery, while some member lacks messages
 HOP_NS = 50_000_000  # one hop of a stable group takes at most this long, also on a busy machine
+SIGNALS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP, "resume": signal.SIGCONT}
 _clock = time.monotonic_ns
-
-
-class Fault(msgspec.Struct, frozen=True):
-    """`--kill 2@1.5`: at that many seconds after the start of the load."""
-
-    kind: str  # kill, restart, pause, resume
-    member: MemberId
-    at: float
-
-
-class RunPlan(msgspec.Struct, kw_only=True):
-    """What to run."""
-
-    protocol: str
-    members: int = 4
-    messages: int = 1000
-    size: int = 100
-    senders: int = 0  # 0: all
-    service: str = ""
-    rate: float = 0.0  # messages per second of all senders together; 0: as fast as the group takes them
-    faults: tuple[Fault, ...] = ()
-    mode: str = "multicast"
-    level: str = "deliver"
-    options: dict[str, Any] = {}
-    timeout_ms: int = 0
-    partition: str = ALL_CONTINUE
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -81,54 +57,20 @@ class Result(msgspec.Struct, kw_only=True):
     faults: list[str]
 
 
-def check(plan: RunPlan) -> RunPlan:
-    """Everything that can be wrong with a plan, before anything is made."""
-    info = registry.get(plan.protocol)
-    senders = plan.senders or plan.members
-    if senders > plan.members:
-        raise UsageError(f"--senders {senders}: expected at most the {plan.members} members")
-    service = plan.service or info.default_service.word
-    words = [s.word for s in info.provides]
-    if service not in words:
-        raise UsageError(f"--service {service}: {plan.protocol} provides {', '.join(words)}")
-    if wrong := info.without(plan.partition):
-        raise UsageError(f"--partition {wrong}")
-    _check_faults(plan, info)
-    return msgspec.structs.replace(plan, senders=senders, service=service)
-
-
-def _check_faults(plan: RunPlan, info: ProtocolInfo) -> None:
-    """Each fault must be possible when its time comes."""
-    needed = {"kill": "up", "restart": "dead", "pause": "up", "resume": "paused"}
-    after = {"kill": "dead", "restart": "up", "pause": "paused", "resume": "up"}
-    state = dict.fromkeys(range(1, plan.members + 1), "up")
-    for fault in sorted(plan.faults, key=lambda f: f.at):
-        kind, member = fault.kind, fault.member
-        if kind in ("kill", "restart") and not info.changes_views:
-            raise UsageError(f"--{kind} {member}: {plan.protocol} has no view changes and survives no crash")
-        if member not in state:
-            raise UsageError(f"--{kind} {member}: expected a member from 1 to {plan.members}")
-        if state[member] != needed[kind]:
-            raise UsageError(f"--{kind} {member}@{fault.at:g}: member {member} is {state[member]} then")
-        state[member] = after[kind]
-    if "paused" in state.values():
-        raise UsageError("--pause: every paused member must be resumed before the end; expected a --resume for it")
-    if "up" not in state.values():
-        raise UsageError("--kill: no member would be left at the end; expected at least one")
-
-
 def make_config(plan: RunPlan, base: Path) -> GroupConfig:
-    port, *ports = free_ports(plan.members + 1)
+    port, *ports = free_ports(plan.members + 1 + sum(map(len, plan.rings)))
     info = registry.get(plan.protocol)
     return GroupConfig(
         group=f"run-{secrets.token_hex(4)}",
         protocol=plan.protocol,
-        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1)),
+        members=tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports[: plan.members], 1)),
         options=msgspec.convert(plan.options, info.options),
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=DATAGRAM_BYTES_LOOPBACK,
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, "127.0.0.1"),
+        rings=loopback_rings(plan.rings, plan.mode, port, iter(ports[plan.members :])),
         trace=TraceConfig(plan.level), partition=plan.partition, key=KEY, base=base,
+        tagger=Member(TAGGER, "127.0.0.1", free_ports(1)[0]) if needs_tagger(info, plan.options) else None,
     )  # fmt: skip
 
 
@@ -159,7 +101,11 @@ class Seat:
     @property
     def done(self) -> bool:
         """Everything it had to send was sent and has come back."""
-        return self.ready and self.sent_before + self.sent >= self.share and self.own >= self.sent
+        return self.sent_all and self.own >= self.sent
+
+    @property
+    def sent_all(self) -> bool:
+        return self.ready and self.sent_before + self.sent >= self.share
 
 
 class Launcher:
@@ -182,6 +128,7 @@ class Launcher:
         }  # fmt: skip
         self.begun_ns = self.last_ns = 0
         self.ending = False
+        self.tagger: Child | None = None
 
     async def run(self) -> Result:
         keyfiles.write(self.directory / KEY)
@@ -190,6 +137,8 @@ class Launcher:
         life = time.time_ns()
         self.log = Recorder(RowFile(self.config.trace_path, header, 0, life), 0, life, Level.DELIVER)
         try:
+            if self.config.tagger is not None:
+                self.tagger = await self.fleet.start_tagger(self.directory / "group.toml")
             for seat in self.seats.values():
                 await self._start(seat)
             await self._until(self._all_ready, START_SECONDS, "the members were not in one view")
@@ -258,13 +207,15 @@ class Launcher:
 
     def _watch(self) -> None:
         """A member that ended by itself: with a fixed view the run is over; else it is one more crash."""
+        if self.tagger is not None and not self.tagger.alive and not self.tagger.expected_to_die:
+            raise died(self.tagger)
         for seat in self.seats.values():
             child = seat.child
             if child is None or child.alive or child.expected_to_die:
                 continue
             child.expected_to_die = True
             code = child.process.returncode
-            if not self.info.changes_views or code is None or code >= 0:
+            if "crash" not in self.info.survives or code is None or code >= 0:
                 raise died(child)
             self._crashed(seat, f"member {seat.member} was killed by {signal.Signals(-code).name}, not by this run")
 
@@ -317,6 +268,9 @@ class Launcher:
         for fault in sorted(self.plan.faults, key=lambda f: f.at):
             due = self.begun_ns + int(fault.at * 1e9)
             await self._until(lambda due=due: _clock() >= due, fault.at + STALL_SECONDS, "a fault was not carried out")  # type: ignore[misc]
+            if fault.member == TAGGER:
+                await self._tagger_fault(fault)
+                continue
             seat = self.seats[fault.member]
             if fault.kind == "kill" and seat.child is not None:
                 seat.child.expected_to_die = True
@@ -331,6 +285,18 @@ class Launcher:
         if self.plan.faults:
             await self._until(self._together, START_SECONDS, "the members were not in one view after the faults")
             self._stable()
+
+    async def _tagger_fault(self, fault: Fault) -> None:
+        """The tagger is no member: nothing is judged by what it did."""
+        if fault.kind == "restart":
+            self.tagger = await self.fleet.start_tagger(self.directory / "group.toml")
+        elif self.tagger is not None:
+            self.tagger.expected_to_die = fault.kind == "kill"
+            self.tagger.signal(SIGNALS[fault.kind])
+            if fault.kind == "kill":
+                await self.tagger.wait()
+        words = {"kill": "killed", "restart": "started again", "pause": "stopped", "resume": "let go on"}[fault.kind]
+        self.happened.append(f"the tagger was {words} at {fault.at:g} s")
 
     def _paused(self, seat: Seat, fault: Fault) -> None:
         """Stop a process in its tracks, or let it go on."""
@@ -347,9 +313,12 @@ class Launcher:
         living = [seat for seat in self.seats.values() if seat.alive]
         if not living:
             raise RunError("run: no member is left")
-        if not all(seat.done or seat.halted for seat in living) or not self._together():
+        over = [seat.done or seat.halted or (not self.info.exact and seat.sent_all) for seat in living]
+        if not all(over) or not self._together():
             return False
         quiet_ns = self._quiet_ns()
+        if not all(seat.done for seat in living):
+            quiet_ns = max(quiet_ns, PATIENCE_NS)  # own messages that a member never saw again: it was away
         if not self.happened and any(seat.delivered < self.plan.messages for seat in living):
             quiet_ns = max(quiet_ns, PATIENCE_NS)  # somebody is behind, or was out of the view for a while
         return _clock() - self.last_ns >= quiet_ns
@@ -363,6 +332,8 @@ class Launcher:
         for child in self.fleet.living:
             child.expected_to_die = True
             child.tell(end=True)
+            if child is self.tagger:
+                child.signal(signal.SIGTERM)
         if not await self.fleet.ended(END_SECONDS):
             self.happened.append("some members did not leave in time and were killed")
 

@@ -14,10 +14,11 @@ import msgspec
 from ordercast import addresses, places, registry
 from ordercast import config as configuration
 from ordercast.config import GroupConfig
-from ordercast.contract import Event, Setup
+from ordercast.contract import TAGGER, Event, Setup
 from ordercast.drivers.sizes import frame_bytes, least_packet
 from ordercast.drivers.terms import Agreement, Other, terms_of
 from ordercast.errors import ConfigError
+from ordercast.interfaces import one_processor
 from ordercast.live.names import Names
 from ordercast.live.node import Node
 from ordercast.live.sealing import Sealing
@@ -29,7 +30,7 @@ from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, Peer, Service
+from ordercast.types import Identity, MemberId, NetId, Peer, Service
 from ordercast.version import __version__
 
 PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
@@ -38,7 +39,7 @@ CROWD = 8  # members on one machine that still find each other within a few tens
 
 def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetAddresses:
     net, own = config.net, config.member(me)
-    known = {m.id: (m.address, m.port) for m in config.members if not addresses.is_name(m.address)}
+    known = {m.id: (m.address, m.port) for m in config.everybody if not addresses.is_name(m.address)}
     here, everywhere = ("::1", places.ANY_IPV6) if config.ipv6 else ("127.0.0.1", places.ANY)
     named = me not in known
     return NetAddresses(
@@ -46,14 +47,33 @@ def net_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> NetA
         addresses={me: (here, own.port)} | known if named else known,
         group=(net.address, net.port) if net.mode == "multicast" else None,
         interface=net.interface,
-        hears_self=info.hears_self,
+        hears_self=info.hears_self and me != TAGGER,
+        hears_group=me != TAGGER,
         bind=(own.bind, own.bind_port) if own.bind else (everywhere, own.port) if named else None,
     )
 
 
+def ring_addresses(config: GroupConfig, me: MemberId, info: ProtocolInfo) -> dict[NetId, NetAddresses]:
+    """Of each network that a member is on; rings are numbered from 1, networks from 0."""
+    if not config.rings:
+        return {0: net_addresses(config, me, info)}
+    return {
+        ring.number - 1: NetAddresses(
+            me=me,
+            addresses=ring.addresses,
+            group=(ring.net.address, ring.net.port) if ring.net.mode == "multicast" else None,
+            interface=ring.net.interface,
+            hears_self=info.hears_self,
+            number=ring.number - 1,
+        )
+        for ring in config.rings
+        if me in ring.addresses
+    }
+
+
 def named(config: GroupConfig, me: MemberId) -> Names | None:
     """The others that are known by name."""
-    names = {m.id: (m.address, m.port) for m in config.members if m.id != me and addresses.is_name(m.address)}
+    names = {m.id: (m.address, m.port) for m in config.everybody if m.id != me and addresses.is_name(m.address)}
     return Names(names, config.ipv6) if names else None
 
 
@@ -61,13 +81,17 @@ def sealing(config: GroupConfig, identity: Identity, storage: Storage, info: Pro
     """With the configuration's key; members with an address that is their own may speak from there only."""
     if config.key_path is None:
         return None
-    hosts = {m.id: m.address for m in config.members if not m.bind and not addresses.is_name(m.address)}
+    known = [(m.id, m.address) for m in config.everybody if not m.bind and not addresses.is_name(m.address)]
+    known += [(id, host) for ring in config.rings for id, (host, _) in ring.addresses.items()]
+    hosts = {id: frozenset(host for each, host in known if each == id) for id, _ in known}
     return Sealing(config.key_path, identity, storage, info.hears_self, hosts)
 
 
 def frame_limit(config: GroupConfig) -> int:
     """The largest frame of this group; packets too small for it are a fault of the configuration."""
     packet_bytes = config.packet_bytes or configuration.packet_default(config.datagram_bytes)
+    if registry.get(config.protocol).one_datagram:
+        packet_bytes = min(packet_bytes, config.datagram_bytes)
     members, least = len(config.members), least_packet(len(config.members))
     if packet_bytes < least:
         what = f"packet_bytes {packet_bytes}: too small for {members} members"
@@ -123,25 +147,34 @@ def make_node(
     """A node ready to start.  Everything that can be wrong with the machine shows here, before anything is sent."""
     info = registry.get(config.protocol)
     size = frame_limit(config)
+    if getattr(config.options, "channel", "") == "lan" and not one_processor(config.net.interface):
+        what = f"channel lan: receive steering of interface {config.net.interface} does not name exactly one processor"
+        raise ConfigError([f"{what}: all would not hear one order; write one into its rps_cpus, or use the tagger"])
     storage = Storage(folder, me)
     recorder = None
     try:
         incarnation = storage.new_incarnation()
         identity = Identity(me, incarnation, config.ids, config.group, ring_seq_now())
-        setup = Setup(identity, config.timeout_ns, config.options, size, random.Random(secrets.randbits(64)))
+        plans = ring_addresses(config, me, info)
+        generator = random.Random(secrets.randbits(64))
+        setup = Setup(identity, config.timeout_ns, config.options, size, generator, tuple(plans))
+        setup.on_nets = {ring.number - 1: tuple(ring.addresses) for ring in config.rings if me in ring.addresses}
         setup.partition = config.partition
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
-        stack = info.factory(setup)
+        maker = info.tagger if me == TAGGER else info.factory
+        assert maker is not None
+        stack = maker(setup)
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
         seals = sealing(config, identity, storage, info)
         secret = secrets.token_bytes(32) if seals is not None else b""
         agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)
         return Node(
-            info, stack, identity, {0: net_addresses(config, me, info)}, storage,
+            info, stack, identity, plans, storage,
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
             agreement=agreement, sealing=seals, names=named(config, me),
+            tagger=config.tagger is not None,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:

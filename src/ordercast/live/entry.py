@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
+from ordercast import addresses
 from ordercast.config import GroupConfig
-from ordercast.contract import Delivered, Event, GroupView, ViewChange
+from ordercast.contract import TAGGER, Delivered, Event, GroupView, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import JoinTimeout
 from ordercast.live.node import Node
 from ordercast.types import MemberId, View, ViewKind
 
 SAY_SECONDS = 2.0  # of waiting, then it is said what for
+TAGGER_SECONDS = 5.0  # so long a tagger's machine may be silent, if that is more than T
+POLL_SECONDS = 0.005
 
 log = logging.getLogger("ordercast")
 
@@ -60,6 +64,9 @@ class Entry:
 
     async def wait(self, node: Node) -> None:
         """Until the view has come; JoinTimeout with what is known, if it does not in time."""
+        if not node.info.views:
+            await self._tagger(node)
+            return
         if self.done:
             return
         loop = asyncio.get_running_loop()
@@ -72,6 +79,24 @@ class Entry:
             raise JoinTimeout(f"{self._words(node)}: given up after {self.timeout:g} s") from None
         finally:
             saying.cancel()
+
+    async def _tagger(self, node: Node) -> None:
+        """Until the tagger has answered, where there is one; JoinTimeout if nobody is there in T, or all is silent."""
+        tagger, heard = self.config.tagger, node.past.heard
+        if tagger is None:
+            return
+        patience, since = self.config.timeout_ms / 1_000, time.monotonic()
+        longest = self.timeout or max(TAGGER_SECONDS, patience)
+        while not heard[TAGGER] and node.running:
+            waited = time.monotonic() - since
+            nobody = TAGGER in node.refused and not self.timeout and waited > patience
+            if nobody or waited > longest:
+                where = addresses.written(tagger.address, tagger.port)
+                how = "nobody is there" if nobody else f"nothing came from there in {longest:g} s"
+                why = "; ".join([how, *node.talk.waits(time.monotonic_ns())])
+                words = f"member {self.me} of {self.config.group}: the tagger at {where} does not answer"
+                raise JoinTimeout(f"{words}: {why}: expected one, ordercast tagger with this group's file")
+            await asyncio.sleep(POLL_SECONDS)
 
     def _words(self, node: Node) -> str:
         """What joining waits for, and all that may say why."""

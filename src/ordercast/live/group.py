@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, PassedBy, Refuse, Room, ViewChange
+from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Missing, PassedBy, Refuse, Room, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
@@ -34,7 +34,7 @@ from ordercast.live.room import UNREAD_BYTES_MAX, UNREAD_FRAMES_MAX
 from ordercast.live.wait import Turn
 from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
 
-GroupEvent = Message | View | GroupView
+GroupEvent = Message | View | GroupView | Missing
 
 
 _forks = [0]  # how many forks this process is away from the first
@@ -97,10 +97,9 @@ class Group:
             raise
 
     async def in_view(self) -> None:
-        """Wait for the first view of enough members; a protocol without views needs none."""
+        """Wait for the first view of enough members; a protocol without views needs none, but perhaps a tagger."""
         try:
-            if self.node.info.views:
-                await self._entry.wait(self.node)
+            await self._entry.wait(self.node)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
@@ -300,6 +299,8 @@ class Group:
             elif kind is GroupView:
                 queue.append(event)  # type: ignore[arg-type]
                 self._awaited.group_view(event)  # type: ignore[arg-type]
+            elif kind is Missing:
+                queue.append(event)  # type: ignore[arg-type]
             elif kind is PassedBy:
                 first: int = event.counter  # type: ignore[attr-defined]
                 self._awaited.passed_by(first, first + event.count - 1)  # type: ignore[attr-defined]

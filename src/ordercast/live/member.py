@@ -20,7 +20,7 @@ import msgspec
 
 from ordercast import registry
 from ordercast.config import GroupConfig
-from ordercast.contract import GroupView
+from ordercast.contract import GroupView, Missing
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotPrimary, Overloaded
 from ordercast.live import build, keychange, report, stdin, tuning
@@ -35,6 +35,7 @@ from ordercast.types import Batch, MemberId, Service, View
 from ordercast.words import short
 from ordercast.workload.payload import matches, payload
 
+WORK_SECONDS = 60.0  # a launcher that stops and starts the tagger knows by itself when that takes too long
 PROGRESS_SECONDS = 0.1
 FRAMES_AHEAD = 4  # of a workload without a rate: how much of it may be on its way, in frames
 _clock = time.monotonic_ns
@@ -76,7 +77,8 @@ class Process:
             workload={} if work is None else work.whole,
             expected=matches if work is not None else None,
         )
-        self.group = Group(config, me, folder=folder, trace=trace, on_other_terms=say_other_terms)
+        patience = None if work is None or config.tagger is None else WORK_SECONDS
+        self.group = Group(config, me, folder=folder, trace=trace, timeout=patience, on_other_terms=say_other_terms)
         self.control = Control(folder, self.group.status, self._ordered)
         self.stop = asyncio.Event()
         self.printer: asyncio.Task[None] | None = None
@@ -95,6 +97,7 @@ class Process:
             if waiting.done():
                 tuning.rarely_collect()
                 await (self._work(self.work) if self.work is not None else self._talk())
+            waiting.add_done_callback(lambda task: task.cancelled() or task.exception())
             waiting.cancel()
         finally:
             self.control.close()
@@ -268,10 +271,12 @@ def _text(data: bytes) -> dict[str, str]:
         return {"data_base64": base64.b64encode(data).decode()}
 
 
-def describe(event: Batch | View | GroupView, at: str) -> dict[str, Any]:
+def describe(event: Batch | View | GroupView | Missing, at: str) -> dict[str, Any]:
     """An event that is no message, as a JSON line has it."""
     if isinstance(event, View):
         return {"event": "view", "time": at, **report.view(event)}
+    if isinstance(event, Missing):
+        return {"event": "missing", "time": at, "sender": event.sender, "tag": event.tag}
     assert isinstance(event, GroupView)
     return {"event": "group_view", "time": at, "group": short(event.group), "members": list(event.members)}
 

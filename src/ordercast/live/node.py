@@ -16,6 +16,7 @@ from typing import Any
 
 from ordercast.contract import (
     ALL,
+    TAGGER,
     Accepted,
     Action,
     CancelTimer,
@@ -81,6 +82,7 @@ class Node:
         agreement: Agreement | None = None,
         sealing: Sealing | None = None,
         names: Names | None = None,
+        tagger: bool = False,
     ) -> None:
         self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
         self.on_events, self.on_failure = on_events, on_failure
@@ -88,9 +90,8 @@ class Node:
         self._logs = self.recorder is not None and self.recorder.log is not None
         self.codec = Codec(info.packets)
         self.delivered = self.delivered_bytes = 0  # messages, and their bytes
-        self.past = Past(
-            identity.members, partial(report.counts, self), _clock, Peer(identity.me, identity.incarnation)
-        )
+        me, heard = Peer(identity.me, identity.incarnation), (*identity.members, TAGGER)[: None if tagger else -1]
+        self.past = Past(heard, partial(report.counts, self), _clock, me)
         if names is not None:
             names.heard = self.past.heard
         self.disk_fault: tuple[Nanoseconds, str] | None = None  # since when nothing can be stored, and why
@@ -98,7 +99,7 @@ class Node:
         self.running = False
         self.started_ns = self.wall_ns = 0  # this life's beginning, by the monotonic clock and by the wall clock
         self.nets: dict[NetId, NetSockets] = {}
-        admission = Admission(identity, info.hears_self, info.judges_lives, sealing is not None)
+        admission = Admission(identity, info.hears_self, info.judges_lives, sealing is not None, tagger)
         self._outgoing = Outgoing(admission.prefix, datagram_bytes)
         self.talk = Talk(identity.me, self.nets, self._outgoing, agreement, sealing, names, _clock)
         self.incoming = Incoming(
@@ -108,12 +109,11 @@ class Node:
         if sealing is not None:
             sealing.attach(self.incoming, self._outgoing)
         self.timers: dict[str, Nanoseconds] = {}
-        self._refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
+        self.refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
         self._events: list[Event] = []
         self._handing_over = False
         self.own_turn = False  # what goes up goes up from a callback of ours: no task of the application is running
-        self.frame_bytes = frame_bytes
-        self.room = Room(frame_bytes)
+        self.frame_bytes, self.room = frame_bytes, Room(frame_bytes)
         self._patience = Patience(patience_ns)
         try:
             for number, plan in plans.items():
@@ -291,8 +291,8 @@ class Node:
     def _unreachable(self, net: NetId, member: MemberId) -> None:
         """A port answered that nobody is there.  In unicast mode each datagram does; once in a while is enough."""
         now = _clock()
-        if self.running and now - self._refused.get(member, 0) >= REFUSED_NS:
-            self._refused[member] = now
+        if self.running and now - self.refused.get(member, 0) >= REFUSED_NS:
+            self.refused[member] = now
             self._input(record.Unreachable, self.stack.unreachable, net, member)
 
     def _alarmed(self) -> None:

@@ -37,35 +37,43 @@ def bound(address: Address) -> socket.socket:
     return sock
 
 
-def joined(group: Address, interface: str, sender: socket.socket) -> socket.socket:
-    """The socket that hears a multicast group through an interface, through which `sender` will speak to it."""
+def speaks_by(sock: socket.socket, interface: str) -> None:
+    """What it multicasts leaves through this interface, and is heard on this machine too."""
+    try:
+        if sock.family is socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interfaces.index_of(interface))
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
+        else:
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+    except OSError as why:
+        raise _interface_error(interface, why) from None
+
+
+def joined(group: Address, interface: str) -> socket.socket:
+    """The socket that hears a multicast group through an interface."""
     sock = _socket(group)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(group)
         if sock.family is socket.AF_INET6:
-            _join_ipv6(sock, group, interface, sender)
+            wanted = socket.inet_pton(socket.AF_INET6, group[0]) + struct.pack("@I", interfaces.index_of(interface))
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, wanted)
         else:
-            own = socket.inet_aton(interface)
-            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group[0]) + own)
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, own)
-            sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
+            wanted = socket.inet_aton(group[0]) + socket.inet_aton(interface)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, wanted)
     except OSError as why:
         sock.close()
         if why.errno in (errno.ENODEV, errno.EADDRNOTAVAIL):
-            raise UsageError(
-                f"interface {interface}: no interface of this machine has this address; expected a local one"
-            ) from None
+            raise _interface_error(interface, why) from None
         raise _bind_error(group, why) from None
     return sock
 
 
-def _join_ipv6(sock: socket.socket, group: Address, interface: str, sender: socket.socket) -> None:
-    index = interfaces.index_of(interface)
-    wanted = socket.inet_pton(socket.AF_INET6, group[0]) + struct.pack("@I", index)
-    sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, wanted)
-    sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
-    sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, 1)
+def _interface_error(interface: str, why: OSError) -> Exception:
+    if why.errno in (errno.ENODEV, errno.EADDRNOTAVAIL):
+        return UsageError(f"interface {interface}: no interface of this machine has this address; expected a local one")
+    return RunError(f"cannot multicast by {interface}: {os.strerror(why.errno or 0).lower()}")
 
 
 def _socket(address: Address) -> socket.socket:

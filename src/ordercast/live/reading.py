@@ -8,14 +8,14 @@ from array import array
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from ordercast.contract import GroupView
+from ordercast.contract import GroupView, Missing
 from ordercast.errors import UsageError
 from ordercast.live.wait import TURN_NS, Wait
 from ordercast.types import Batch, Message, View
 
 PAUSE_MESSAGES = 256  # an iterator lets the event loop run at least once per so many messages
 
-BatchEvent = Batch | View | GroupView
+BatchEvent = Batch | View | GroupView | Missing
 _clock = time.monotonic_ns
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,12 @@ class Sealing:
     """Of one life of a member.  `file` is the key of its configuration; others are looked for beside it."""
 
     def __init__(
-        self, file: Path, identity: Identity, storage: Storage, hears_self: bool, hosts: Mapping[MemberId, str]
+        self,
+        file: Path,
+        identity: Identity,
+        storage: Storage,
+        hears_self: bool,
+        hosts: Mapping[MemberId, Collection[str]],
     ) -> None:
         self._file, self._storage = file, storage
         self._group, self._me = identity.group, Peer(identity.me, identity.incarnation)

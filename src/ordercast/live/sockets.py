@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from ordercast.contract import TAGGER
 from ordercast.live import ports
 from ordercast.live.ports import IP_RECVERR, IPV6_RECVERR, SO_RXQ_OVFL, UDP_GRO, Address
 from ordercast.types import MemberId, NetId
@@ -56,6 +57,7 @@ class NetAddresses(Struct, frozen=True):
     group: Address | None = None  # the multicast address, or None for unicast fan-out
     interface: str = "127.0.0.1"  # name or address of the local interface that multicasts leave through
     hears_self: bool = False
+    hears_group: bool = True  # false: it only sends to the multicast address
     number: NetId = 0
     bind: Address | None = None  # where the own socket is, if that is not where others find it
 
@@ -109,7 +111,9 @@ class NetSockets:
         try:
             self._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, _SEND_TIMEOUT_US))
             if plan.group:
-                self._multicast = ports.joined(plan.group, plan.interface, self._unicast)
+                ports.speaks_by(self._unicast, plan.interface)
+            if plan.group and plan.hears_group:
+                self._multicast = ports.joined(plan.group, plan.interface)
                 if not plan.hears_self:
                     self._filters = ports.drop_own(self._multicast, prefix)
         except BaseException:
@@ -123,7 +127,7 @@ class NetSockets:
         plan = self.plan
         self._addresses = addresses = {**self._addresses, **addresses}
         self._member_at = {address: member for member, address in addresses.items() if member != plan.me}
-        fan_out = [address for member, address in sorted(addresses.items()) if member != plan.me]
+        fan_out = [address for member, address in sorted(addresses.items()) if member not in (plan.me, TAGGER)]
         if plan.hears_self:
             fan_out.append(addresses[plan.me])
         self.targets: tuple[Address, ...] = (plan.group,) if plan.group else tuple(fan_out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ordercast.contract import ALL, Packet
+from ordercast.contract import ALL, TAGGER, Packet
 from ordercast.drivers.terms import Agreement
 from ordercast.live.names import Names
 from ordercast.live.outgoing import Outgoing
@@ -33,8 +33,8 @@ class Talk:
     def start(self) -> None:
         """Say to everybody what this member runs with; look for those known by name."""
         self._places()
-        for number in self._nets if self.agreement is not None else ():
-            self._first(number, ALL)
+        if self.agreement is not None:
+            self.say_all(self.agreement.first(self._clock()))
         if self.names is not None:
             self.names.start(self._moved)
 
@@ -47,8 +47,11 @@ class Talk:
         self._outgoing.say(self._nets[number], ALL if to == self._me else to, said)
 
     def say_all(self, said: Packet) -> None:
-        for number in self._nets:
+        """To every member, and to the tagger, which hears no multicasts."""
+        for number, net in self._nets.items():
             self.say(number, ALL, said)
+            if self._me != TAGGER and net.address(TAGGER):
+                self.say(number, TAGGER, said)
 
     def waits(self, now: Nanoseconds) -> list[str]:
         """Keys that this member lacks and names that mean nothing, in words."""

@@ -128,6 +128,7 @@ def _throughput(runs: list[Row]) -> list[Row]:
                 "useful_share": _quotient(useful, total["transmitted_bytes"]),
                 "utilisation": _quotient(None if useful is None else useful * 8e9, capacity),
                 "retransmitted": total["retransmitted"],
+                "halted_share": _quotient(total["halted_windows"], total["windows"]),
                 "view_changes": total["view_changes"],
                 "refused": total["refused"],
             }

@@ -155,7 +155,7 @@ def _skew_free(frame: DataFrame) -> DataFrame:
 FACTS: tuple[str, ...] = (
     "rows", "submitted", "originated", "frames", "deliveries", "slowest", "span_ns", "view_changes", "crashes",
     "refused", "retransmitted", "capacity_bits", "transmitted", "transmitted_bytes", "received", "received_bytes",
-    "delivered_bytes",
+    "delivered_bytes", "halted_windows", "windows",
 )  # fmt: skip
 
 
@@ -188,6 +188,7 @@ def _throughput(runs: DataFrame) -> DataFrame:
         (per_member / F.nullif(total["transmitted_bytes"], F.lit(0))).alias("useful_share"),
         (per_member * 8e9 / F.nullif(capacity, F.lit(0.0))).alias("utilisation"),
         total["retransmitted"].alias("retransmitted"),
+        (total["halted_windows"] / F.nullif(total["windows"], F.lit(0))).alias("halted_share"),
         total["view_changes"].alias("view_changes"),
         total["refused"].alias("refused"),
     )
@@ -239,6 +240,7 @@ def _kind(header: Header) -> dict[str, Any]:
 
 def _run_batches(path: str, header: Header, columns: Columns, kind: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     from ordercast.pipeline import numbers
+    from ordercast.pipeline.halts import halts
 
     head = {"path": path, "run": header.run, **kind}
     notes = _details(columns, Kind.NOTE)
@@ -246,6 +248,7 @@ def _run_batches(path: str, header: Header, columns: Columns, kind: dict[str, An
     facts |= numbers.traffic(header, facts, _details(columns, Kind.END))
     facts["retransmitted"] = numbers.retransmissions(notes) if header.level != "deliver" else None
     facts["capacity_bits"] = numbers.capacity_bits(header)
+    facts["halted_windows"], facts["windows"] = halts(columns)
     yield _batch({**head, "what": RUN, "facts": msgspec.json.encode(facts).decode()}, 1)
     pairs = numbers.pair_latencies(columns)
     if pairs:

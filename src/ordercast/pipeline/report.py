@@ -217,7 +217,7 @@ def _tables(tables: Tables) -> list[Table]:
             "messages": "messages", "messages_per_s": "messages / s", "messages_per_frame": "messages / frame",
             "datagrams_per_message": "datagrams / message", "bytes_per_delivery": "bytes / delivery",
             "useful_share": "useful share", "utilisation": "utilisation", "retransmitted": "retransmitted",
-            "view_changes": "view changes",
+            "halted_share": "time halted", "view_changes": "view changes",
         }  # fmt: skip
         kept = [name for name in names if any(row[name] is not None for row in throughput)]
         rows = [[row[name] for name in kept] for row in throughput]

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ordercast.contract import TAGGER
 from ordercast.sim import faults as f
 from ordercast.sim.host import CostFunction, Host
 from ordercast.sim.lives import Lives
@@ -82,7 +83,8 @@ class FaultPlan:
         if self.healed_at is not None and not running.lasting:
             return
         if isinstance(fault, f.MemberFault):
-            running.struck = self.carrier.hosts[fault.member or running.random.choice(self.scenario.ids)]
+            member = running.random.choice(self.scenario.ids) if fault.member is None else fault.member
+            running.struck = self.carrier.hosts[member]
         self.running.append(running)
         self.counts[fault.word] += 1
         self._write(running, "on")
@@ -130,14 +132,14 @@ class FaultPlan:
         for host in self.hosts:
             host.traps.clear()
             host.refresh()
-        away = [host for host in self.hosts if host.id not in core]
+        away = [host for host in self.hosts if host.id not in core and host.id != TAGGER]
         if scenario.away == "crashed":
             for host in away:
                 lives.crash(host, "away for good")
         elif away:
             self.links.cut_off([host.id for host in away], core)
         for host in self.hosts:
-            if host.id in core:
+            if host.id in core or host.id == TAGGER:
                 lives.resume(host)
                 lives.restart(host)
         self._say_stable(core)
@@ -160,7 +162,7 @@ class FaultPlan:
         if self.stable or self.waiting or self.scenario.heal_ms is not None:
             return
         if not self.running and not any(host.paused or host.traps for host in self.hosts):
-            self._say_stable(tuple(host.id for host in self.hosts if host.up and not host.left))
+            self._say_stable(tuple(host.id for host in self.hosts if host.id != TAGGER and host.up and not host.left))
 
     def _say_stable(self, core: tuple[int, ...]) -> None:
         self.stable = True

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ordercast.contract import Packet, Setup
+from ordercast.contract import TAGGER, Packet, Setup
 from ordercast.sim.host import Host
 from ordercast.sim.schedule import Schedule
 from ordercast.trace.record import RecordWriter, recorded
@@ -29,6 +29,8 @@ class Journal:
 
     def recorder(self, host: Host, setup: Setup) -> Recorder:
         """For a new life of a member."""
+        if host.id == TAGGER:
+            return Recorder(MemorySink(), host.id, host.incarnation, Level.OFF)
         log = RecordWriter(self.record, recorded(self.header, setup)) if self.record is not None else None
         return Recorder(self.sink, host.id, host.incarnation, self.level, matches, log)
 
@@ -37,7 +39,11 @@ class Journal:
         self._log.event(time, time, kind, **fields)
 
     def life(self, host: Host, kind: Kind, **detail: Any) -> None:
-        """About a member's process."""
+        """About a member's process; of the tagger's nobody judges anything."""
+        if host.id == TAGGER:
+            if self.level >= Level.FULL:
+                self.event(Kind.NOTE, name="tagger", state=kind.word)
+            return
         self.event(kind, sender=host.id, sender_incarnation=host.incarnation, **detail)
 
     def lost(self, source: int, to: int, packet: Packet, reason: str) -> None:

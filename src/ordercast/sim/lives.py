@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ordercast.contract import ALL, Action, Layer, Setup, Transmit
+from ordercast.contract import ALL, TAGGER, Action, Layer, Setup, Transmit
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.incoming import Incoming
 from ordercast.drivers.store import Store
@@ -29,8 +29,10 @@ Maker = Callable[[Setup], Stack]
 class Lives:
     """Who is up, and in which life."""
 
-    def __init__(self, scenario: Scenario, driver: Driver, maker: Maker, options: Any, frame_bytes: int) -> None:
-        self.scenario, self.driver, self.maker = scenario, driver, maker
+    def __init__(
+        self, scenario: Scenario, driver: Driver, maker: Maker, options: Any, frame_bytes: int, tagger: Maker | None
+    ) -> None:
+        self.scenario, self.driver, self.maker, self.tagger = scenario, driver, maker, tagger
         self.options, self.frame_bytes = options, frame_bytes
         self.schedule, self.journal = driver.schedule, driver.journal
         driver.left, driver.ended = self.left, self._outdone
@@ -45,8 +47,10 @@ class Lives:
             return
         identity, scenario = setup.identity, self.scenario
         host.recorder = self.journal.recorder(host, setup)
-        host.stack = stack = self.maker(setup)
-        if scenario.groups and type(stack.top.layer).regroup is Layer.regroup:
+        maker = self.tagger if host.id == TAGGER else self.maker
+        assert maker is not None
+        host.stack = stack = maker(setup)
+        if scenario.groups and host.id != TAGGER and type(stack.top.layer).regroup is Layer.regroup:
             raise UsageError(f"groups: {scenario.protocol} has no process groups")
         host.receive, host.drained = stack.receive, stack.drained
         host.up = True
@@ -70,7 +74,9 @@ class Lives:
     def _admit(self, host: Host, setup: Setup) -> None:
         """A new life knows nobody."""
         driver, identity = self.driver, setup.identity
-        admission = Admission(identity, driver.carrier.hears_self, driver.carrier.all_lives)
+        admission = Admission(
+            identity, driver.carrier.hears_self, driver.carrier.all_lives, tagger=bool(self.scenario.tagger)
+        )
         host.incoming = Incoming(
             driver.carrier.codec, admission, 2 * len(identity.members), lambda: host.clock.now(self.schedule.time),
             partial(driver.received, host), partial(driver.refused, host),
@@ -101,6 +107,7 @@ class Lives:
         timeout_ns = round(scenario.timeout_ns * host.timeouts)
         generator = scenario.generator(f"core/{host.id}/{host.lives}")
         setup = Setup(identity, timeout_ns, self.options, self.frame_bytes, generator, host.nets)
+        setup.on_nets = {k: scenario.on_net(scenario.nets[k]) for k in host.nets if scenario.nets[k].members}
         setup.partition = scenario.partition
         if scenario.hosts.outbox_bytes:
             setup.outbox_bytes = scenario.hosts.outbox_bytes

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import random
 
+from ordercast.contract import TAGGER
 from ordercast.sim.law import US
 from ordercast.sim.scenario import Net, Scenario
 
@@ -119,6 +120,10 @@ class Graph(Medium):
             length = round(edge.us * US)
             self.edges.setdefault(edge.a, {})[edge.b] = length
             self.edges.setdefault(edge.b, {})[edge.a] = length
+        if scenario.tagger:  # it sits beside the first node
+            beside = min(self.edges)
+            self.edges[TAGGER] = {beside: 0}
+            self.edges[beside][TAGGER] = 0
         self.ways = {m: self._way(m) for m in self.members}
         self.free: dict[tuple[int, int], int] = {}
         self.cut_edges: dict[tuple[int, int], int] = {}  # directed edge -> how many faults cut it

@@ -14,6 +14,7 @@ import msgspec
 import tomli_w
 from msgspec import Meta, Struct
 
+from ordercast.contract import TAGGER
 from ordercast.drivers.sizes import least_packet
 from ordercast.limits import (
     DATAGRAM_BYTES_MAX,
@@ -95,6 +96,7 @@ class Cost(Part, frozen=True, kw_only=True):
 class Hosts(Part, frozen=True, kw_only=True):
     """Every host is one server with a finite input buffer."""
 
+    model: Literal["", "dpg-paper"] = ""  # the machines of a paper instead of the costs below: sim/models.py
     buffer_packets: Count = 0  # 0: no limit by number
     buffer_bytes: Bytes = 4 * 2**20
     receive: Cost = Cost()
@@ -146,6 +148,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     packet_bytes: Bytes = 0  # the largest packet; above datagram_bytes it travels as a train; 0: as large as a datagram
     partition: str = ALL_CONTINUE  # the policy
     wire: bool = False  # every datagram goes through encode and decode
+    tagger: bool | None = None  # one more host, number 0, numbers datagrams and is no member; null: where one is needed
     faults: tuple[AnyFault, ...] = ()
     heal_ms: Ms | None = None  # all faults but lasting ones end, the core is up for good
     core: tuple[Id, ...] = ()  # who is up after the heal point; nobody named: all
@@ -264,7 +267,7 @@ class Scenario(Part, frozen=True, kw_only=True):
             wrong("by_ms", "0 or more: a backward jump and a restart without disk exclude each other")
 
     def _known(self, source: Source, path: str, ids: tuple[int, ...], whose: str = "") -> None:
-        strangers = [member for member in ids if not 1 <= member <= self.members]
+        strangers = [member for member in ids if not 1 - bool(self.tagger) <= member <= self.members]
         if strangers:
             source.fault(path, f"member {strangers[0]}: expected members 1 to {self.members}{whose}")
 
@@ -292,7 +295,8 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     def on_net(self, net: Net) -> tuple[int, ...]:
         """Who sits on a net, sorted."""
-        return tuple(sorted(net.members)) or self.ids
+        members = tuple(sorted(net.members)) or self.ids
+        return (TAGGER, *members) if self.tagger else members
 
 
 def _without_none(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ordercast.contract import TAGGER
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.fault_plan import FaultPlan
 from ordercast.sim.host import Host
@@ -26,7 +27,7 @@ class Watch:
         self, scenario: Scenario, schedule: Schedule, hosts: dict[int, Host], plan: FaultPlan, info: ProtocolInfo
     ) -> None:
         self.scenario, self.schedule, self.plan, self.info = scenario, schedule, plan, info
-        self.hosts = tuple(hosts.values())
+        self.hosts = tuple(host for host in hosts.values() if host.id != TAGGER)
         self.every = max(1, scenario.timeout_ns // 2)
         self.limit = round(scenario.limit_ms * MS)
         self.settle = round(scenario.settle_ms * MS)

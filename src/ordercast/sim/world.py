@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ordercast import registry
+from ordercast.contract import TAGGER
 from ordercast.drivers.sizes import frame_bytes
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
@@ -18,6 +21,7 @@ from ordercast.sim.fault_plan import FaultPlan
 from ordercast.sim.host import Clock, CostFunction, Host, linear_cost
 from ordercast.sim.journal import Journal
 from ordercast.sim.lives import Lives, Maker
+from ordercast.sim.models import MODELS
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
 from ordercast.sim.schedule import Schedule
@@ -67,22 +71,33 @@ class World:
         if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
             raise UsageError(f"service: {scenario.protocol} provides {known}, not {service.word}")
+        needs = info.tagger is not None and getattr(options, "channel", "tagger") == "tagger"
+        if scenario.tagger is None:
+            self.scenario = scenario = msgspec.structs.replace(scenario, tagger=needs)
+        if scenario.tagger and not needs:
+            raise UsageError(f"tagger: {scenario.protocol} has no use for one here")
+        if getattr(options, "channel", "") == "wan" and (scenario.clocks.skew_ms or scenario.clocks.drift_percent):
+            raise UsageError("channel: wan needs clocks that run together, [clocks] skew_ms = 0 and drift_percent = 0")
+        if needs and not scenario.tagger:
+            raise UsageError(f"tagger: {scenario.protocol} needs one, tagger = true, unless its channel is another")
         if wrong := info.without(scenario.partition):
             raise UsageError(f"partition: {wrong}")
         level = level if isinstance(level, Level) else level_of(level)
         sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
-        cost = cost or linear_cost(scenario.hosts)
+        cost = cost or MODELS.get(scenario.hosts.model) or linear_cost(scenario.hosts)
         self.schedule = Schedule()
         self.header = self._header(service, level)
         self.journal = Journal(self.schedule, self.header, level, Path(record) if record is not None else None)
         self.hosts = hosts_of(scenario, cost, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
-            hears_self=info.hears_self, all_lives=info.judges_lives, sizes=sizes,
+            hears_self=info.hears_self and getattr(options, "hears_self", True),
+            all_lives=info.judges_lives, sizes=sizes,
         )  # fmt: skip
         self.driver = Driver(self.carrier)
-        size = frame_bytes(scenario.packet_largest, scenario.members)
-        self.lives = Lives(scenario, self.driver, maker or info.factory, options, size)
+        largest = scenario.datagram_bytes if info.one_datagram else scenario.packet_largest
+        size = frame_bytes(largest, scenario.members)
+        self.lives = Lives(scenario, self.driver, maker or info.factory, options, size, info.tagger)
         self._seat_applications(service)
         self.plan = FaultPlan(self.lives, cost)
         self.watch = Watch(scenario, self.schedule, self.hosts, self.plan, info)
@@ -112,7 +127,7 @@ class World:
         groups = memberships(scenario, scenario.generator("groups"))
         one_by_one = load.regime == "one_by_one"
         turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
-        for id, host in hosts.items():
+        for id, host in hosts.items():  # the tagger's has nothing to say
             submissions = source(
                 load.regime, scenario.generator(f"load/{id}"), share.get(id, 0), scenario.sizes,
                 rate=load.rate, batch=load.batch, burst=load.burst, start=round(load.start_ms * MS),
@@ -135,7 +150,7 @@ class World:
 
     def _outcome(self) -> Outcome:
         self.plan.end()
-        hosts = list(self.hosts.values())
+        hosts = [host for host in self.hosts.values() if host.id != TAGGER]
         driver, journal = self.driver, self.journal
         steady = [host for host in hosts if host.up and host.lives == 1] or hosts
         return Outcome(
@@ -178,7 +193,7 @@ def hosts_of(scenario: Scenario, cost: CostFunction | None, level: Level) -> dic
     """A host for each member, on its nets, with its own clock and disk."""
     draw = scenario.generator("clocks")
     hosts = {}
-    for id in scenario.ids:
+    for id in (TAGGER, *scenario.ids) if scenario.tagger else scenario.ids:
         nets = tuple(k for k, net in enumerate(scenario.nets) if id in scenario.on_net(net))
         skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
         drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000

@@ -83,6 +83,7 @@ def judge(
     try:
         outcome = run(scenario, level=level or level_for(scenario), maker=maker)
         _assert_trains_came(scenario, outcome)
+        _assert_marks_agree(outcome)
     except UsageError:
         raise
     except Exception as error:
@@ -95,6 +96,12 @@ def _assert_trains_came(scenario: Scenario, outcome: Outcome) -> None:
     assert not outcome.drops["train"], f"{outcome.drops['train']} cars that nobody had damaged were refused"
     if not scenario.faults and not outcome.drops:
         assert not outcome.trains_lost, f"{outcome.trains_lost} trains were lost where no datagram was"
+
+
+def _assert_marks_agree(outcome: Outcome) -> None:
+    """Where a tagger orders everything, no network breaks the one order: a contradiction is a fault of ours."""
+    tagged = bool((outcome.trace.header.scenario or {}).get("tagger"))
+    assert not (tagged and outcome.notes["conflict"]), f"{outcome.notes['conflict']} marks contradicted each other"
 
 
 def judge_outcome(outcome: Outcome, *, plain: bool = False, promises: Sequence[str] | None = None) -> Judgement:

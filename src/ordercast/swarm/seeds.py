@@ -21,6 +21,7 @@ from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
+from ordercast.swarm.shapes import draw_rings, gateways
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
@@ -45,6 +46,7 @@ class SeedPlan(Struct, frozen=True):
     on: tuple[str, ...]  # families of faults drawn
     off: tuple[str, ...]  # survived, but not drawn this time
     left_out: tuple[str, ...]  # not survived by the protocol, never drawn
+    shape: str = ""  # of its rings, for a protocol that joins several
 
     def text(self) -> str:
         """One line of options."""
@@ -58,6 +60,7 @@ class SeedPlan(Struct, frozen=True):
             f"datagram={s.datagram_bytes}", *([f"packet={s.packet_bytes}"] if s.packet_bytes else ()),
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
+            *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -98,15 +101,17 @@ class _Expansion:
         draw = self.draw("phases")
         warm = round(draw.uniform(2, 6) * timeout, 1)
         heal = round(warm + draw.uniform(6, 30 if n <= 8 else 12) * timeout, 1)
-        datagram = self.draw("datagram").choice(DATAGRAMS)
+        datagram = self.draw("datagram").choice([d for d in DATAGRAMS if d >= SMALL] if self.info.rings else DATAGRAMS)
         regime, senders, messages, load = self.load(ids, timeout, heal)
         net = self.net(ids, timeout)
+        shape, nets = draw_rings(self.draw("rings"), ids, net) if self.info.rings else ("", (net,))
         packet = self.packet(datagram, net)
         sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
         ground = Ground(
-            self.draw("faults"), ids, _packet_names(self.info), timeout, warm, heal, datagram, sizes, groups
-        )
+            self.draw("faults"), ids, _packet_names(self.info), timeout, warm, heal, datagram, sizes, groups,
+            gateways(nets),
+        )  # fmt: skip
         faults = [fault for family in on for fault in MAKERS[family](ground)]
         ground.random = self.draw("more")
         faults += more(ground, on)
@@ -118,7 +123,7 @@ class _Expansion:
             if "crash" in on:
                 faults += half_installed(ground)
         faults = _compatible(faults, partition)
-        core, away = self.core(ids)
+        core, away = self.core(ids, gateways(nets))
         permanent = PERMANENT in on
         scenario = Scenario(
             protocol=self.info.name,
@@ -131,7 +136,7 @@ class _Expansion:
             groups=groups,
             senders=senders,
             load=load,
-            nets=(net,),
+            nets=nets,
             hosts=self.hosts(),
             clocks=Clocks(skew_ms=short(self.draw("clocks").uniform(0, 10_000))),
             start=self.start(),
@@ -149,7 +154,7 @@ class _Expansion:
             limit_ms=self.limit(warm, heal, timeout, permanent),
         )
         scenario.check(f"seed {self.seed}")
-        return SeedPlan(self.seed, scenario, regime, scale, on, off, left_out)
+        return SeedPlan(self.seed, scenario, regime, scale, on, off, left_out, shape)
 
     # -------------------------------------------------------------------------------------------------- dimensions
 
@@ -305,12 +310,13 @@ class _Expansion:
             return Start()
         return Start(ring_seq=draw.choice(WRAPS) - 4 * draw.randint(1, 6), incarnation=draw.choice((1, 2**32 - 1)))
 
-    def core(self, ids: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-        """Who is up for good after the heal point: everybody in half of the runs, and always in a fixed view."""
+    def core(self, ids: tuple[int, ...], gateways: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+        """Who is up for good after the heal point: everybody in half of the runs, and always in a fixed view; of those
+        who join rings all, so that the core hangs together."""
         draw = self.draw("core")
         if not self.changes or draw.random() < 0.5:
             return ids, "crashed"
-        core = sorted(draw.sample(ids, draw.randint(1, len(ids))))
+        core = sorted({*draw.sample(ids, draw.randint(1, len(ids))), *gateways})
         return tuple(core), draw.choice(("crashed", "cut"))
 
     @staticmethod

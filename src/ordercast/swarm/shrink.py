@@ -274,8 +274,12 @@ def keep_members(scenario: Scenario, keep: Sequence[int]) -> Scenario | None:
     core = those(scenario.core)
     if scenario.core and not core:
         return None
+    if any(net.members and not those(net.members) for net in scenario.nets):
+        return None  # a net of nobody would be one of all
     nets = tuple(
-        msgspec.structs.replace(net, members=those(net.members), edges=()) if net.model != "graph" else Net()
+        msgspec.structs.replace(net, members=those(net.members), edges=())
+        if net.model != "graph"
+        else Net(members=those(net.members))
         for net in scenario.nets
     )
     faults = tuple(kept for fault in scenario.faults if (kept := _renumbered(fault, new, n)) is not None)

@@ -9,6 +9,7 @@ from typing import Any
 
 from ordercast.swarm.probes import expected
 from ordercast.swarm.task import SeedRow
+from ordercast.verify.quasi import bounds
 from ordercast.version import __version__
 
 HOUR_NS = 3600 * 10**9
@@ -28,6 +29,7 @@ class Summary:
         self.left_out: dict[str, tuple[str, ...]] = {}
         self.broken: list[SeedRow] = []
         self.digests: dict[int, str] = {}
+        self.violating = self.quasi = 0  # messages that violate quasi order, of how many
 
     def add(self, row: SeedRow) -> None:
         self.runs += 1
@@ -44,6 +46,8 @@ class Summary:
         self.probes.setdefault(row.protocol, Counter()).update(row.probes)
         self.left_out[row.protocol] = row.left_out
         self.digests[row.seed] = row.digest
+        self.violating += row.quasi[0]
+        self.quasi += row.quasi[1]
         if not row.ok:
             self.broken.append(row)
 
@@ -100,6 +104,11 @@ class Summary:
             "promises": {id: self.held[id] for id in sorted(self.held, key=_by_number)},
             "cannot_judge": {id: self.unjudged[id] for id in sorted(self.unjudged, key=_by_number)},
             "judged_by_both_forms": self.plain,
+            "quasi_order": {
+                "violating": self.violating,
+                "messages": self.quasi,
+                "bounds": bounds(self.violating, self.quasi),
+            },
             "digest": self.digest(),
         }
 
@@ -115,6 +124,9 @@ class Summary:
         ]
         if self.unjudged:
             lines.append(f"not judged: {_counts(self.unjudged, key=_by_number)}")
+        if self.quasi:
+            low, high = bounds(self.violating, self.quasi)
+            lines.append(f"quasi order: {self.violating} of {self.quasi} messages violate it, {low:.2g} to {high:.2g}")
         for name in sorted(self.protocols):
             probes = self.probes.get(name, Counter())
             reached = ", ".join(f"{probe} {probes[probe]}" for probe in self.reached(name))

@@ -8,12 +8,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import Scenario
 from ordercast.swarm.failure import describe_failure
 from ordercast.swarm.judge import Judgement, Maker, judge
 from ordercast.swarm.probes import reached
 from ordercast.swarm.seeds import SeedPlan, expand
 from ordercast.swarm.shrink import shrink
+from ordercast.verify.plain.model import Run
+from ordercast.verify.plain.quasi import tally
 
 WORK_SEED = "ordercast.swarm.task:seed"
 WORK_SHRINK = "ordercast.swarm.task:shrunk"
@@ -55,6 +58,7 @@ class SeedRow(Struct):
     unjudged: dict[str, str]
     plain: bool
     broken: list[dict[str, Any]]  # promise, text, example
+    quasi: tuple[int, int] = (0, 0)  # messages that violate quasi order, of how many; where that is promised
 
     @property
     def ok(self) -> bool:
@@ -107,7 +111,15 @@ def row(plan: SeedPlan, judgement: Judgement) -> SeedRow:
             {"promise": b.promise, "text": b.text[:TEXT_CHARS], "example": b.example[:EXAMPLE_ROWS]}
             for b in judgement.breaks
         ],
+        quasi=_quasi(outcome) if outcome else (0, 0),
     )
+
+
+def _quasi(outcome: Outcome) -> tuple[int, int]:
+    if "Q1" not in outcome.trace.header.promises:
+        return 0, 0
+    found = tally(Run(outcome.trace))
+    return found.violating, found.messages
 
 
 class ShrinkTask(Struct):

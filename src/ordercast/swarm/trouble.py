@@ -32,6 +32,7 @@ class Ground(Struct):
     datagram_bytes: int
     sizes: tuple[int, ...]
     groups: int = 0
+    gateways: tuple[int, ...] = ()
 
     def member(self) -> int:
         return self.random.choice(self.ids)
@@ -145,6 +146,8 @@ def _cut(g: Ground) -> f.AnyFault:
         a, b = g.random.sample(g.ids, 2)
         cast = g.random.choice(("any", "unicast", "multicast"))
         return f.Cut(pairs=(g.random.choice((f"{a}>{b}", f"{a}-{b}")),), cast=cast, **window, **flap)
+    if g.gateways and g.chance(0.4):
+        return f.Partition(shape="gateway", member=g.random.choice(g.gateways), **window, **flap)
     shape = g.random.choice(("halves", "isolate", "split", "pair", "bridge", "ring"))
     one_way = g.random.choice(("", "", "in", "out"))
     return f.Partition(shape=shape, one_way=one_way, **window, **flap)

@@ -122,6 +122,7 @@ class Recorded(Struct):
     nets: tuple[int, ...]
     random_state: list[Any]  # random.Random.getstate(), before the core was made
     schema: int = SCHEMA_VERSION
+    on_nets: dict[int, tuple[int, ...]] = {}  # who was configured on each of its nets, where they are several
 
 
 class Entry(NamedTuple):
@@ -139,7 +140,7 @@ def recorded(header: Header, setup: Setup) -> Recorded:
     options = msgspec.to_builtins(setup.options)
     return Recorded(
         header, setup.identity.me, setup.identity.incarnation, options, setup.timeout_ns, setup.frame_bytes,
-        setup.nets, [state[0], list(state[1]), state[2]],
+        setup.nets, [state[0], list(state[1]), state[2]], on_nets=dict(setup.on_nets),
     )  # fmt: skip
 
 

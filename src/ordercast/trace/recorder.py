@@ -15,8 +15,10 @@ from ordercast.contract import (
     Delivered,
     GroupView,
     Left,
+    Missing,
     Note,
     Originate,
+    Presence,
     Receive,
     Refuse,
     Up,
@@ -31,6 +33,7 @@ Expected = Callable[[int, int, int, bytes], bool]  # (sender, incarnation, count
 _SUBMIT, _ORIGINATE, _RECEIVE, _DELIVER = map(int, (Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER))
 _VIEW, _GROUP_VIEW, _REFUSE, _LEAVE, _NOTE = map(int, (Kind.VIEW, Kind.GROUP_VIEW, Kind.REFUSE, Kind.LEAVE, Kind.NOTE))
 _MODE = int(Kind.MODE)
+_ABSENT, _PRESENT = map(int, (Kind.ABSENT, Kind.PRESENT))
 _OWN_COLUMNS = frozenset(COLUMNS) - {"member", "incarnation", "index", "time_ns", "now_ns", "kind", "detail"}
 
 
@@ -77,11 +80,13 @@ class Recorder:
             self._rows |= {
                 Up: self._up, Originate: self._originate, Accepted: self._submit, Refuse: self._refuse,
                 Note: self._mode,
+                Presence: self._presence,
             }  # fmt: skip
         if self.level >= Level.FULL:
             self._rows |= {Receive: self._receive, Note: self._note}
         self._ups: dict[type, Callable[[int, int, Any], None]] = {
             Delivered: self._deliver,
+            Missing: self._missing,
             ViewChange: self._view,
             GroupView: self._group_view,
             Left: self._left,
@@ -140,6 +145,8 @@ class Recorder:
         count, position = batch.count, self.position
         seq, rep, kind = self.view
         detail = self._altered(batch) if self.expected is not None else None
+        if event.stamp:
+            detail = {**(detail or {}), "stamp": event.stamp}
         self.index += 1
         self.position = position + count
         digest = frame_digest(batch.lengths, batch.data)
@@ -155,6 +162,18 @@ class Recorder:
                 batch.sender, batch.incarnation, batch.counter, count, digest, position,
                 event.epoch, event.seq, event.ring, int(batch.service), batch.groups or None,
                 seq, rep, kind, None, None, None, None, event.certainty, detail,
+            )
+        )  # fmt: skip
+
+    def _missing(self, time_ns: int, now_ns: int, event: Missing) -> None:
+        """A delivery of nothing: what came never did."""
+        seq, rep, kind = self.view
+        self.index += 1
+        self._append(
+            Row(
+                self.member, self.incarnation, self.index, time_ns, now_ns, _DELIVER,
+                event.sender, event.incarnation, 0, 0, None, self.position, 0, event.tag, None, None, None,
+                seq, rep, kind, None, None, None, None, "dummy", None,
             )
         )  # fmt: skip
 
@@ -261,6 +280,12 @@ class Recorder:
 
     def _left(self, time_ns: int, now_ns: int, event: Left) -> None:
         self._plain(time_ns, now_ns, _LEAVE, {"unsent": list(event.unsent)} if event.unsent else None)
+
+    def _presence(self, time_ns: int, now_ns: int, action: Presence) -> None:
+        if action.present:
+            self._plain(time_ns, now_ns, _PRESENT, None)
+        else:
+            self._plain(time_ns, now_ns, _ABSENT, {"since_ns": action.since_ns})
 
     def _refuse(self, time_ns: int, now_ns: int, action: Refuse) -> None:
         self._plain(time_ns, now_ns, _REFUSE, {"why": action.why})

@@ -103,10 +103,10 @@ def fault_of(row: Row, before: Row | None) -> str:
         return f"{kind.word} is a member's event: expected a member above 0"
     if before is not None and row.time_ns < before.time_ns:
         return "time goes backwards"
-    for name in _MESSAGE if kind in _TRAFFIC else _VIEW if kind == Kind.VIEW else ():
+    for name in _MESSAGE[:3] if kind in _TRAFFIC else _VIEW if kind == Kind.VIEW else ():
         if getattr(row, name) is None:
             return f"{kind.word} has no {name}"
-    if kind in _TRAFFIC and not row.count:
+    if kind in _TRAFFIC and not row.count and not (kind == Kind.DELIVER and row.counter == 0):  # that is a dummy
         return f"{kind.word} has no count"
     if kind == Kind.VIEW and row.view_kind not in tuple(ViewKind):
         return f"the view is of kind {row.view_kind}: expected regular 1 or transitional 2"
@@ -173,7 +173,9 @@ def _suspects(columns: Columns) -> set[int]:
         back = back[(member[back] == member[back - 1]) & (c["incarnation"][back] == c["incarnation"][back - 1])]
         odd.append(back[c["index"][back] > c["index"][back - 1]])
     traffic = (kind <= int(Kind.RECEIVE)) | (kind == int(Kind.DELIVER))
-    for name, null in (("sender", NULL_U32), ("sender_incarnation", NULL_U64), ("counter", NULL_U64), ("count", 0)):
+    if "count" in c and "counter" in c:
+        odd.append(traffic & (c["count"] == 0) & ((kind != int(Kind.DELIVER)) | (c["counter"] != 0)))
+    for name, null in (("sender", NULL_U32), ("sender_incarnation", NULL_U64), ("counter", NULL_U64)):
         if name in c:
             odd.append(traffic & (c[name] < 0 if null == NULL_U64 else c[name] == null))
     for name in (*_WIDE, "counter"):

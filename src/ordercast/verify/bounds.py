@@ -63,7 +63,10 @@ def delivery_ns(header: Header, stable: Stability) -> int | None:
 
 
 def precision_ns(header: Header, stable: Stability, notes: Iterable[Row]) -> int:
-    """L1: loss timeout in force + 1.2 T + 10 n d, and what is left of a probation between two that stay."""
+    """L1: loss timeout in force + 1.2 T + 10 n d, and what is left of a probation between two that stay.
+
+    Where rings are joined (S23) with one formation more: a ring, then the topology.
+    """
     loss, probation = header.timeout_ns, 0
     for row in notes:
         detail = row.detail or {}
@@ -74,7 +77,8 @@ def precision_ns(header: Header, stable: Stability, notes: Iterable[Row]) -> int
         elif detail.get("name") == "probation" and detail["member"] in stable.members:
             ends = row.time_ns + int(detail["until"]) - row.now_ns  # its own clock, taken to that of the run
             probation = max(probation, min(ends - stable.since_ns, PROBATION_NS_MAX))
-    return loss + header.timeout_ns * 6 // 5 + 10 * len(stable.members) * stable.delay_ns + probation
+    formation = header.timeout_ns * 6 // 5 + 10 * len(stable.members) * stable.delay_ns
+    return loss + (2 if "S23" in header.promises else 1) * formation + probation
 
 
 def token_ns(header: Header, stable: Stability) -> int:

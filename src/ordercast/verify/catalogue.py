@@ -82,6 +82,8 @@ _ALL = (
             elsewhere="two runs of a seed"),
     Promise("S26", "live equals core", "the recorded inputs of a live member give the recorded actions",
             elsewhere="ordercast replay"),
+    Promise("Q1", "quasi order", "fewer messages than declared are out of the common order, or missing, in what "
+            "members deliver while they are present", (_D, Kind.ABSENT, Kind.PRESENT)),
     Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
             (_V, Kind.STABLE)),
     Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do, and the "
@@ -99,8 +101,8 @@ _ALL = (
             elsewhere="the core's own assertion"),
     Promise("L10", "roles settle", "under constant load a member changes its role at most twice, and not after 20 s",
             (Kind.MODE, Kind.STABLE)),
-    Promise("L11", "order resumes", "a member that returns delivers in the common order again",
-            elsewhere="the broadcast graph's measures"),
+    Promise("L11", "order resumes", "a member that returns delivers in the common order again, in time",
+            (_D, Kind.ABSENT, Kind.PRESENT)),
     Promise("L12", "no stuck core", "nothing waits for a member outside its view", (Kind.END, _V)),
     Promise("L13", "good leave", "what a member accepted before it left is delivered by every member of its last view "
             "that it is for and that goes on from there, or is named where it left", (_S, _O, _D, _V, Kind.LEAVE)),
@@ -113,5 +115,5 @@ def chosen(ids: tuple[str, ...] | list[str]) -> list[Promise]:
     """The promises of these ids, in the catalogue's order, each once."""
     unknown = [id for id in ids if id not in CATALOGUE]
     if unknown:
-        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26 or L1 to L13")
+        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26, Q1 or L1 to L13")
     return [promise for id, promise in CATALOGUE.items() if id in ids]

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ordercast.contract import Setup
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import PACKETS as MEMBERSHIP_PACKETS
 from ordercast.membership import PRIMARY_PROBES
 from ordercast.membership import PROBES as MEMBERSHIP_PROBES
+from ordercast.protocols.totem.feed import Feed
+from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.layer import RingLayer
+from ordercast.protocols.totem.multiring import MultiRing
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import PACKETS
 from ordercast.registry import ProtocolInfo
-from ordercast.stack import Stack, chain
-from ordercast.types import POLICIES, Service
+from ordercast.stack import Node, Stack, chain
+from ordercast.types import ALL_CONTINUE, POLICIES, Service
 
 
 def totem(setup: Setup) -> Stack:
     """Process groups over framing over the ring."""
     return chain(Groups(setup.identity.me), Framing(), RingLayer(setup, setup.options))
+
+
+def joined_rings(setup: Setup) -> Stack:
+    """Process groups over framing over the layer that joins rings, over one ring per attached network."""
+    lamport = Lamport()
+    feeds = [Feed(child) for child in range(len(setup.nets))]
+    rings = [
+        Node(
+            RingLayer(
+                setup, setup.options, net=net, hold_safe=False, stamps=True, ring_number=net + 1, lamport=lamport,
+                feed=feed,
+            ),
+            nets=(net,),
+        )
+        for net, feed in zip(setup.nets, feeds, strict=True)
+    ]  # fmt: skip
+    joint = Node(MultiRing(setup, lamport, feeds), rings)
+    return Stack(Node(Groups(setup.identity.me, audience=True), [Node(Framing(), [joint])]))
 
 
 _AGREED = (
@@ -54,3 +77,21 @@ PROTOCOLS = {
         ),
     )
 }
+
+_SEVERAL = (*(id for id in _AGREED if id != "S10"), "S23")
+
+PROTOCOLS["multiring"] = replace(
+    PROTOCOLS["totem"],
+    name="multiring",
+    summary="Several token rings joined by gateways, one order over all of them; agreed and safe, any shape of rings.",
+    factory=joined_rings,
+    survives=PROTOCOLS["totem"].survives - {"permanent"},
+    partitions=(ALL_CONTINUE,),
+    rings=True,
+    promises={"agreed": _SEVERAL, "safe": (*_SEVERAL, "S20")},
+    probes=(
+        *(probe for probe in PROTOCOLS["totem"].probes if probe not in PRIMARY_PROBES),
+        *("forward", "filtered", "duplicate on a cycle", "reroute", "sent again", "ring removed", "ring joined"),
+        *("vector message", "topology"),
+    ),
+)

@@ -44,7 +44,7 @@ class Attempt:
 
     def _ordered(self, frames: list[Data]) -> list[Action]:
         epoch, number = self.old.id.seq, self.ring_number
-        return [Up(Ordered(data.frame, epoch, data.seq, None, number, data.stamp)) for data in frames]
+        return [Up(Ordered(data.frame, epoch, data.seq, None, number, data.stamp, data.source)) for data in frames]
 
     def _components(self) -> tuple[tuple[ViewId | None, tuple[MemberId, ...]], ...]:
         """The old views behind the new one."""

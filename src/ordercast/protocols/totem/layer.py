@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from ordercast.contract import (
     Action,
     CancelTimer,
@@ -34,6 +36,8 @@ from ordercast.contract import (
 from ordercast.errors import WireError
 from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Outdone, Parted, Returned, State
 from ordercast.protocols.totem.attempt import Attempt
+from ordercast.protocols.totem.feed import Feed
+from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.rings import Rings
@@ -56,18 +60,26 @@ class RingLayer(Layer):
         hold_safe: bool = True,
         stamps: bool = False,
         ring_number: int = 0,
+        lamport: Lamport | None = None,
+        feed: Feed | None = None,
     ) -> None:
         identity = setup.identity
+        if net in setup.on_nets:
+            identity = replace(identity, members=setup.on_nets[net])
         self.me, self.options = identity.me, options
         limits = options.limits(setup.frame_bytes)
-        self.rings = Rings(identity.me, limits, options, hold_safe=hold_safe, stamps=stamps, number=ring_number)
+        self.rings = Rings(
+            identity.me, limits, options, hold_safe=hold_safe, stamps=stamps, number=ring_number, lamport=lamport,
+            urgent=feed.urgent if feed is not None else None,
+        )  # fmt: skip
         self.membership = Membership(
             identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes,
             partition=setup.partition,
         )  # fmt: skip
         self.turn = Turning(
-            setup, self.rings, self.membership, net, carry=self._carry, recovering=self._recovering, go=self._go
-        )
+            setup, self.rings, self.membership, net, carry=self._carry, recovering=self._recovering, go=self._go,
+            feed=feed,
+        )  # fmt: skip
         self.sender = self.turn.sender
         self.parted = False
 
@@ -220,7 +232,7 @@ class RingLayer(Layer):
             "waits": self._words(), "waits_since_ns": self._since(), "repeated": dict(self.rings.repeated),
             "apart": self.membership.apart(),
             "queues": {
-                "outbox": self.sender.outbox.waiting(), "unsafe": len(ring.store),
+                "outbox": self.sender.held(), "unsafe": len(ring.store),
                 "exchange": attempt.exchange.waiting() if attempt else 0,
             },
         }  # fmt: skip

@@ -160,7 +160,7 @@ class Exchange:
         held: dict[int, Data] = {}
         for seq, data in self.old.store.items():
             if type(data) is Data and seq > self.old.delivered:
-                frames[seq] = (data.frame.sender, data.frame.service == SAFE)
+                frames[seq] = (data.frame.sender, data.frame.service == SAFE and self.old.hold_safe)
                 held[seq] = data
         plan = install_plan(frames, self.old.high, self.old.delivered, self.plan.known_safe, self.plan.obligation)
         return [held[s] for s in plan.regular], [held[s] for s in plan.transitional], len(plan.discarded)

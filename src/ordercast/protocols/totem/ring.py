@@ -24,13 +24,14 @@ Differs from the papers:
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from ordercast.limits import LARGE_FRAMES_MAX
 from ordercast.protocols.totem.flow import Limits, allowance, least_room
+from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.packets import Data, Recovered, Token
 from ordercast.types import Frame, Incarnation, MemberId, Service, ViewId
 
@@ -86,6 +87,7 @@ class Ring:
         hold_safe: bool = True,
         stamps: bool = False,
         source: int = 0,
+        lamport: Lamport | None = None,
     ) -> None:
         assert me in members and list(members) == sorted(members)
         self.id, self.me, self.members, self.limits = id, me, members, limits
@@ -108,7 +110,12 @@ class Ring:
         self.lag: deque[int] = deque([first_seq] * request_lag, request_lag)  # seq as received at the last visits
         self.hold_safe = hold_safe  # safe frames wait here (else the layer above decides)
         self.stamps, self.source = stamps, source
-        self.clock = 0  # Lamport
+        self.lamport = lamport or Lamport()
+        self.urgent: Callable[[], int] | None = None  # of what waits, how much no reader's lack of room holds back
+
+    @property
+    def clock(self) -> int:
+        return self.lamport.clock
 
     # -------------------------------------------------------------------------------------------------------- receive
 
@@ -126,7 +133,7 @@ class Ring:
         if seq == self.my_aru + 1:
             self._advance()
         if self.stamps and type(data) is Data:
-            self.clock = max(self.clock, data.stamp + 1)
+            self.lamport.receive(data.stamp)
         return True
 
     def _advance(self) -> None:
@@ -157,7 +164,7 @@ class Ring:
         """Number new frames on an accepted token that stays in hand (D5)."""
         window = self.limits.window_size if token.room is None else min(token.room, self.limits.window_size)
         if self.stamps:
-            self.clock = max(self.clock, token.timestamp + 1)
+            self.lamport.receive(token.timestamp)
         waiting = source.waiting() + self.ahead
         allowed = allowance(self.limits, window, token.fcc, self.my_trc, token.backlog, waiting, self.my_pbl)
         new = self._number(source, self._least(allowed, token.seq), token.seq + self.ahead)
@@ -182,12 +189,17 @@ class Ring:
         my_backlog = source.waiting() + self.ahead
         window = limits.window_size
         allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
+        if allowed == 0 and self.urgent is not None and exchange is None and self.urgent():
+            allowed = 1  # what joins rings starves beside nobody
         in_vain = self._in_vain(token.rtr)
         resent, rest = self._resend(token.rtr, 0 if in_vain else allowed)
         if token.room is not None and exchange is None and token.room < window:
+            most = allowed if self.urgent is not None else 0
             allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
+            if self.urgent is not None:
+                allowed = max(allowed, min(most, self.urgent()))
         if self.stamps:
-            self.clock = max(self.clock, token.timestamp + 1)
+            self.lamport.receive(token.timestamp)
         ahead, n = self.ahead, 0 if in_vain else self._least(allowed - len(resent), seq_in)
         new = self._number(source, n, seq_in + ahead)
         seq = seq_in + ahead + len(new)
@@ -209,10 +221,7 @@ class Ring:
         self.safe_upto = max(self.safe_upto, min(self.last_aru, aru))
         assert self.released <= self.safe_upto <= self.my_aru, "P6: released <= safe_upto <= my_aru"
         self.last_aru = aru
-        stamp = 0
-        if self.stamps:
-            stamp = self.clock
-            self.clock += 1
+        stamp = self.lamport.send() if self.stamps else 0
         return Visit(
             resent,
             new,
@@ -255,7 +264,8 @@ class Ring:
             assert seq not in store, "P2: a number names one frame"
             data: Held
             if type(item) is Frame:
-                data = Data(self.id, seq, item, self._stamp(), self.source) if self.stamps else Data(self.id, seq, item)
+                stamped = self.stamps
+                data = Data(self.id, seq, item, self.lamport.send() if stamped else 0, self.source if stamped else 0)
             elif type(item) is Data:
                 data = Recovered(self.id, seq, item)
             else:
@@ -267,10 +277,6 @@ class Ring:
         if contiguous:
             self.my_aru = seq
         return new
-
-    def _stamp(self) -> int:
-        self.clock += 1
-        return self.clock - 1
 
     def _ask(self, rest: list[int], seq_in: int) -> None:
         """Step 5: my holes join the requests, ascending, without repetition, up to the bound."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import msgspec
 
@@ -11,6 +12,7 @@ from ordercast.errors import WireError
 from ordercast.membership import Committed, State
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.flow import Limits
+from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import RingEntry, Token
 from ordercast.protocols.totem.ring import Ring
@@ -24,10 +26,20 @@ class Rings:
     """Old and new.  Nobody shares the ring before the first view: its id names its only member."""
 
     def __init__(
-        self, me: MemberId, limits: Limits, options: TotemOptions, *, hold_safe: bool, stamps: bool, number: int
+        self,
+        me: MemberId,
+        limits: Limits,
+        options: TotemOptions,
+        *,
+        hold_safe: bool,
+        stamps: bool,
+        number: int,
+        lamport: Lamport | None = None,
+        urgent: Callable[[], int] | None = None,
     ) -> None:
         self.me, self.limits, self.options = me, limits, options
         self.hold_safe, self.stamps, self.number = hold_safe, stamps, number
+        self.lamport, self.urgent = lamport or Lamport(), urgent  # carried from ring to ring
         self.room: int | None = None  # delivery space at the application
         self.repeated: Counter[MemberId] = Counter()  # frames that I had to ask for, by their senders
         self.ring = self._make(ViewId(0, me), (me,))  # installed
@@ -40,8 +52,9 @@ class Rings:
         ring = Ring(
             id, self.me, members, self.limits, first_seq=options.first_seq, request_lag=options.lag,
             hold_safe=self.hold_safe, stamps=self.stamps, source=self.number,
+            lamport=self.lamport,
         )  # fmt: skip
-        ring.room, ring.repeated = self.room, self.repeated
+        ring.room, ring.repeated, ring.urgent = self.room, self.repeated, self.urgent
         return ring
 
     def knows(self, id: ViewId) -> bool:

@@ -17,23 +17,11 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from ordercast.contract import (
-    ALL,
-    Action,
-    CancelTimer,
-    Note,
-    Ordered,
-    Progress,
-    Receive,
-    SafeUpTo,
-    SetTimer,
-    Setup,
-    Transmit,
-    Up,
-    dropped,
-)
+from ordercast.contract import ALL, Action, CancelTimer, Note, Ordered, Receive, SetTimer, Setup, Transmit, Up, dropped
+from ordercast.joining import Progress, SafeUpTo
 from ordercast.membership import Membership, State
 from ordercast.protocols.totem.attempt import Attempt
+from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.hand import LONE, Hand
 from ordercast.protocols.totem.packets import Data, HoldCancel, Recovered, Token
 from ordercast.protocols.totem.ring import Held, Ring
@@ -52,6 +40,7 @@ class Turning:
     carry: does what the membership decided, passes on the rest.
     recovering: called after a visit on a new ring with the token passed on and the mark before: is the exchange over?
     go: says goodbye, when all of mine has arrived or waiting is over.
+    feed: what stands in for the Sender where a layer above joins several rings.
     """
 
     def __init__(
@@ -64,12 +53,18 @@ class Turning:
         carry: Carry,
         recovering: Recovering,
         go: Callable[[Nanoseconds, Nanoseconds], list[Action]],
+        feed: Feed | None = None,
     ) -> None:
         self.me, self.net, self.timeout_ns = setup.identity.me, net, setup.timeout_ns
         self.rings, self.membership, self.options = rings, membership, rings.options
         self.standing = membership.standing
         self._carry, self._recovering = carry, recovering
-        self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.unsettled, wake=self.wake, go=go)
+        self.sender: Sender | Feed
+        if feed is not None:
+            feed.bind(self.wake, go)
+            self.sender = feed
+        else:
+            self.sender = Sender(setup, (Service.AGREED, Service.SAFE), self.unsettled, wake=self.wake, go=go)
         self.hold_ns = setup.timeout_ns * 7 // 42  # 0.7 of T_retx: no predecessor repeats meanwhile
         self.busy_ns = max(1, setup.timeout_ns // 200)  # a ring of one visits itself so often, if there is work
         self.calm()
@@ -192,6 +187,7 @@ class Turning:
             self.hand.speaker == self.me and ring.my_trc > 0 and self.options.hold_after > 0 and not self.sender.leaving
         )
         calm = not token.rtr and token.aru_id is None and token.room is None and ring.delivered == token.seq
+        calm = calm and not self.rings.stamps  # other rings wait for what a token that goes round tells
         return mine and calm and not self.sender.leaving and ring is self.rings.ring and self.rings.attempt is None
 
     def _early(self, now: Nanoseconds) -> list[Action]:
@@ -230,7 +226,8 @@ class Turning:
             return out + self._recovering(now, attempt, visit.token, last_aru)
         out += self.deliver()
         if self.rings.stamps and ring.my_aru >= token.seq:
-            out.append(Up(Progress(visit.token.timestamp)))
+            passed = visit.token
+            out.append(Up(Progress(passed.timestamp, passed.seq, passed.room == 0)))
         if self.sender.leaving:
             out += self.sender.settle(now)
         return out + self.stuck(now, visit.token)
@@ -264,7 +261,7 @@ class Turning:
         ring = self.rings.ring
         epoch, number = ring.id.seq, self.rings.number
         out: list[Action] = [
-            Up(Ordered(held.frame, epoch, held.seq, None, number, held.stamp))
+            Up(Ordered(held.frame, epoch, held.seq, None, number, held.stamp, held.source))
             for held in ring.deliver()
             if type(held) is Data
         ]

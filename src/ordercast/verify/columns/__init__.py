@@ -11,15 +11,15 @@ from ordercast.trace.columns import Columns, from_rows
 from ordercast.trace.schema import Header
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
-from ordercast.verify.columns import groups, identity, leaving, liveness, order, synchrony, views
+from ordercast.verify.columns import groups, identity, leaving, liveness, order, quasi, synchrony, views
 from ordercast.verify.columns.model import Run
 from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, unless_lost, verdicts, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
-    for module in (identity, views, synchrony, order, groups, liveness, leaving)
+    for module in (identity, views, synchrony, order, groups, liveness, leaving, quasi)
     for name, check in vars(module).items()
-    if name[0] in "sl" and name[1:].isdigit()
+    if name[0] in "slq" and name[1:].isdigit()
 }
 
 # what must be read of a file to judge a promise; lists and details come with every view
@@ -42,6 +42,7 @@ _MORE: dict[str, tuple[str, ...]] = {
     "S8": ("detail",),
     "S12": ("previous_seq", "previous_rep", "trans"),
     "S20": ("service",),
+    "Q1": ("order_seq", "certainty", "detail"),
     "S23": ("ring", "order_epoch", "order_seq", "detail"),
 }
 
@@ -50,7 +51,7 @@ def columns_for(promises: Sequence[str]) -> list[str]:
     """The columns that judging these promises needs."""
     out = dict.fromkeys((*_BASE, *_VIEWS))
     for id in promises:
-        more = _MORE.get(id, ()) if id.startswith("S") else ("now_ns", "service", "detail")
+        more = _MORE.get(id, ()) if id[0] in "SQ" else ("now_ns", "service", "detail")
         out |= dict.fromkeys(more)
     return list(out)
 

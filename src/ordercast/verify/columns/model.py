@@ -67,6 +67,7 @@ class Run:
         self.kind = self.columns["kind"]
         self.strangers: dict[tuple[int, int], int] = {}  # senders without a life, numbered
         self._of: dict[Kind, Array] = {}
+        self._delivers: Array | None = None
 
     def _bounds_of_lives(self) -> tuple[Array, Array]:
         """Where lives begin and end; `gap` says where the local index of one does not count 1, 2, 3, ..."""
@@ -94,7 +95,11 @@ class Run:
 
     @property
     def delivers(self) -> Array:
-        return self.of(Kind.DELIVER)
+        """Deliveries of something; a dummy is none."""
+        if self._delivers is None:
+            rows = self.of(Kind.DELIVER)
+            self._delivers = rows[self.columns["count"][rows] > 0]
+        return self._delivers
 
     @property
     def originates(self) -> Array:

@@ -166,6 +166,7 @@ def for_itself(life: Life, made: Row, until: Row | None) -> bool:
 def s20(run: Run) -> Finding:
     received: dict[tuple[int, MessageId], int] = {}
     recorded = Level[run.header.level.upper()] >= Level.FULL
+    several = "S23" in run.header.promises
     for life in run.lives:
         for row in life.of(Kind.RECEIVE):
             for message in messages(row):
@@ -190,6 +191,8 @@ def s20(run: Run) -> Finding:
                     found = _not_safe(run, stays, stay.key, delivery, member)
                     if found:
                         return broken(found[0], [view, delivery.row, found[1]], judged)
+                    if several and not _for(run, member, delivery):
+                        continue  # a ring without anybody it is for never sees it
                     when = received.get((member, delivery.message))
                     if not any(other.member == member for other in run.lives):
                         absent.add(member)

@@ -1,0 +1,267 @@
+"""From topology to topology: a member stops, says where it stands, agrees with all it can reach, and goes on.
+
+What is agreed upon, and why an old topology ends for all who come along with the same frames, is in `agreement` and
+`topology`; here is one member's way through it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from zlib import crc32
+
+from msgspec.structs import replace
+
+from ordercast.contract import Action, Note, Ordered, Receive, SetTimer, Store, Up, ViewChange, dropped
+from ordercast.errors import WireError
+from ordercast.protocols.totem.agreement import Agreement
+from ordercast.protocols.totem.bodies import Bodies, Done, RingView, State, Supply, Vector, body_of, frame_of
+from ordercast.protocols.totem.gateway import Carrying
+from ordercast.protocols.totem.guarantee import Merge, Row
+from ordercast.protocols.totem.here import HOME, Here, Phase
+from ordercast.protocols.totem.ordering import Ordering
+from ordercast.protocols.totem.topology import NextTopology, Old, Topology
+from ordercast.types import Cause, Frame, MemberId, Nanoseconds, View, ViewKind
+
+OPEN = "open"  # the timer after which frames of a new topology leave: its view has gone up before
+CLOCK = "clock"  # stored: the stamp of the last topology, for the next life
+
+
+class Passage:
+    """entered: what follows when a topology was installed."""
+
+    def __init__(
+        self, here: Here, ordering: Ordering, *, entered: Callable[[Nanoseconds, NextTopology], list[Action]]
+    ) -> None:
+        self.here, self._ordering, self._entered = here, ordering, entered
+        self.agreement = Agreement(here.me)
+        self.cause = Cause("start")  # of my rings' last change
+
+    def word(self, now: Nanoseconds, child: int, event: Ordered) -> list[Action]:
+        try:
+            body = body_of(event.frame)
+        except WireError as why:
+            return [dropped(why.reason, what=str(why))]
+        frame = event.frame
+        if type(body) is Vector:
+            return self._ordering.vector(now, child, event, body)
+        if type(body) is Done:
+            self._done_on(child, event, body)
+        self.here.clock.receive(body.stamp)  # type: ignore[union-attr]
+        if type(body) is State:
+            told = self.here.feeds[child].states.get(frame.sender)
+            if told is not None and told == frame:
+                del self.here.feeds[child].states[frame.sender]
+        if not self.agreement.hear(frame, body):
+            return self._ordering.open(now) if type(body) is Done else []
+        self._pass_on(child, frame, body)
+        out: list[Action] = []
+        if type(body) is Supply and body.frame is not None and self._lacks(body):
+            out.append(Receive(body.frame))
+        if type(body) is State and self.here.topology is not None and frame.sender in self.here.topology.members:
+            out += self._stop(now)
+        if type(body) is State and self.here.phase is Phase.SPOKEN:
+            went_on = body.view in self.agreement.promised  # for it my word is spent
+            kept = bool(self.agreement.promised) and self._take_supplies()  # somebody may have gone on with these
+            if kept or went_on:
+                self.here.phase = Phase.STOPPED
+        return [*out, *self.speak_if_ready(now), *self._agree(now), *self._ordering.open(now), *self.here.ask_all()]
+
+    def _lacks(self, item: Supply) -> bool:
+        merge = self.here.merge
+        if merge is None or item.view != self.here.view or item.source >= len(merge.kept):
+            return False
+        return item.at > merge.known[item.source] and item.at not in merge.extra[item.source]
+
+    def _pass_on(self, child: int, frame: Frame, body: Bodies) -> None:
+        """To my other rings, as it is."""
+        for other, feed in enumerate(self.here.feeds):
+            if other != child:
+                if type(body) is State:
+                    feed.tell(frame)
+                else:
+                    feed.words.append(frame)
+
+    def _done_on(self, child: int, event: Ordered, body: Done) -> None:
+        place, frame = self.here.places[child], event.frame
+        said = (frame.incarnation, body.stamp, body.key)
+        if said > place.done.get(frame.sender, (0, 0, b"")):
+            place.done[frame.sender] = said
+            place.done_seq = event.seq
+
+    def ring_changed(self, now: Nanoseconds, child: int, view: View) -> list[Action]:
+        place = self.here.places[child]
+        if view.kind is ViewKind.TRANSITIONAL:
+            out = self._stop(now)
+            place.transitional = True
+            return out
+        out = self._stop(now)
+        place.transitional, place.safe, place.full = False, -1, False
+        place.done.clear()
+        place.view = ring = RingView(place.number, view.id, view.members)
+        self.cause = view.cause
+        if child == HOME:
+            self.here.flying = 0  # a ring delivers to its members all they sent on it
+        self.here.phase = Phase.STOPPED
+        self.agreement.plan = None
+        if len(self.here.places) > 1:
+            for member, word in self.agreement.words.items():
+                if member not in ring.members and member not in self.agreement.spent:
+                    self.here.feeds[child].states[member] = word.frame
+        out.append(Note("ring view", {"ring": place.number, "id": str(view.id), "members": list(view.members)}))
+        return [*out, *self.speak_if_ready(now), *self._agree(now), *self.here.ask_all()]
+
+    def _stop(self, now: Nanoseconds) -> list[Action]:
+        """Nothing of this topology leaves me any more, and nothing goes up."""
+        if self.here.phase is not Phase.STEADY:
+            return []
+        self.here.phase = Phase.STOPPED
+        for feed in self.here.feeds:
+            feed.close()
+        self._ordering.clear()
+        return [Note("topology ends")]
+
+    def _take_supplies(self) -> bool:
+        """What others sent again is mine from now on; whether that is news."""
+        if self.here.merge is None or self.here.view is None:
+            return False
+        news = False
+        for source, event in self.agreement.received(self.here.view):
+            if source < len(self.here.merge.kept) and self.here.merge.take_extra(event, source):
+                news = True
+        return news
+
+    def speak_if_ready(self, now: Nanoseconds) -> list[Action]:
+        """Say where I stand, once all I sent is here."""
+        if (
+            self.here.phase is not Phase.STOPPED
+            or self.here.flying
+            or any(place.transitional for place in self.here.places)
+        ):
+            return []
+        rings = tuple(place.view for place in self.here.places if place.view is not None)
+        if not rings:
+            return []
+        out: list[Action] = []
+        self._take_supplies()
+        self.here.phase = Phase.SPOKEN
+        merge, agreement = self.here.merge, self.agreement
+        stamp, reason = self.here.clock.send(), self.cause.reason[:64]
+        state = State(stamp, rings, reason=reason, of=self.cause.member)
+        if merge is not None:
+            agreement.extra = tuple(map(frozenset, merge.extra))
+            top = tuple(max(known, *extra, 0) for known, extra in zip(merge.known, merge.extra, strict=True))
+            extra = tuple(crc32(repr(sorted(each)).encode()) | 1 if each else 0 for each in merge.extra)
+            state = replace(
+                state, view=self.here.view, known=tuple(merge.known), top=top, extra=extra, stable=tuple(merge.stable)
+            )
+        frame = frame_of(state, self.here.identity)
+        agreement.hear(frame, state)
+        agreement.plan, agreement.said, agreement.sent = None, b"", b""
+        agreement.promised.clear()
+        for feed in self.here.feeds:
+            feed.tell(frame)
+        return [*out, *self._agree(now), *self.here.ask_all()]
+
+    def _agree(self, now: Nanoseconds) -> list[Action]:
+        agreement = self.agreement
+        if self.here.phase is not Phase.SPOKEN:
+            return []
+        rings = [place.view for place in self.here.places if place.view is not None]
+        was = (
+            {self.here.view: self.here.topology}
+            if self.here.view is not None and self.here.topology is not None
+            else {}
+        )
+        if not agreement.make(rings, was):
+            return []
+        plan = agreement.plan
+        assert plan is not None
+        old = plan.of(self.here.me)
+        out: list[Action] = []
+        if self.here.me in old.supply and agreement.sent != plan.key and self.here.merge is not None:
+            agreement.sent = plan.key
+            supplies = agreement.supply(old, self.here.merge, self.here.clock.send())
+            out.append(Note("sent again", {"frames": supplies[0].total}))
+            self._say(*supplies)
+        if agreement.said != plan.key and agreement.supplied(old):
+            agreement.said = plan.key
+            agreement.promised.add(plan.id)
+            self.here.barrier = self.here.barrier or plan.base
+            done = Done(self.here.clock.send(), plan.key)
+            agreement.hear(frame_of(done, self.here.identity), done)
+            self._say(done)
+        if agreement.said == plan.key and agreement.ready():
+            return [*out, *self._install(now, plan, old)]
+        return out
+
+    def _say(self, *bodies: Bodies) -> None:
+        for body in bodies:
+            frame = frame_of(body, self.here.identity)
+            for feed in self.here.feeds:
+                feed.words.append(frame)
+
+    def _install(self, now: Nanoseconds, plan: NextTopology, old: Old) -> list[Action]:
+        """The old topology's last frames, the transitional view with its own, and the new one: one step."""
+        agreement, members = self.agreement, plan.topology.members
+        reason = max((agreement.words[member].state for member in members), key=lambda state: state.stamp)
+        cause = Cause(reason.reason, reason.of)
+        out: list[Action] = []
+        trans: tuple[MemberId, ...] = ()
+        if self.here.merge is not None:
+            self._take_supplies()
+            upto = old.upto or tuple(self.here.merge.known)
+            regular, rest = self.here.merge.close(old.bound, old.stable or upto, upto, agreement.beyond(old))
+            trans = old.members
+            out += map(Up, regular)
+            out.append(Up(ViewChange(View(plan.id, ViewKind.TRANSITIONAL, trans, trans, (), self.here.view, cause))))
+            out += map(Up, rest)
+        components = tuple((each.view, each.members) for each in plan.old)
+        view = View(plan.id, ViewKind.REGULAR, members, trans, components, self.here.view, cause)
+        out += [Up(ViewChange(view)), *self._notes(plan), Store(CLOCK, plan.base, b""), SetTimer(OPEN, now)]
+        self._enter(plan)
+        return out + self._entered(now, plan)
+
+    def _enter(self, plan: NextTopology) -> None:
+        topology = plan.topology
+        mine = [None if place.view is None else topology.rings.index(place.view) for place in self.here.places]
+        self.here.view, self.here.topology, self.here.key = plan.id, topology, plan.key
+        self.here.merge = Merge(len(topology.rings), len(self.here.places), plan.base)
+        self.here.carrying = Carrying(self.here.me, plan.id, topology, mine, self.here.merge, self.here.feeds)
+        for place in self.here.places:
+            place.row, place.opened = Row(len(topology.rings)), None
+        self.here.own_frames.clear()
+        self.here.flying = self.here.barrier = 0
+        self.here.phase = Phase.STEADY
+        self.here.clock.receive(plan.base)
+        self.agreement.clear()
+        for feed in self.here.feeds:
+            feed.close()
+            for member in topology.members:
+                feed.states.pop(member, None)
+
+    def _notes(self, plan: NextTopology) -> list[Action]:
+        """What became of the rings and their ways."""
+        old, new = self.here.topology, plan.topology
+        fields = {"rings": len(new.rings), "members": len(new.members), "from": len(plan.of(self.here.me).members)}
+        out: list[Action] = [Note("topology", fields)]
+        if old is None:
+            return out
+        before, after = ({ring.number for ring in one.rings} for one in (old, new))
+        if before - after:
+            out.append(Note("ring removed", {"rings": sorted(before - after)}))
+        if after - before:
+            out.append(Note("ring joined", {"rings": sorted(after - before)}))
+        if before == after and _ways(old) != _ways(new):
+            out.append(Note("reroute"))
+        return out
+
+
+def _ways(topology: Topology) -> dict[int, dict[int, tuple[int, MemberId]]]:
+    """Source -> ring -> where its frames come from, by numbers of nets."""
+    number = [ring.number for ring in topology.rings]
+    return {
+        number[source]: {
+            number[ring]: (number[route.parent[ring]], route.gateway[ring]) for ring in range(len(number))
+        }
+        for source, route in enumerate(topology.routes)
+    }  # fmt: skip

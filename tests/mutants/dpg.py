@@ -1,0 +1,186 @@
+"""Quasi order: tags used twice, reports that forget, returns that leak, marks that lie, numbers passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tests.mutants.registry import mutant
+
+from ordercast.contract import Action, Packet, Setup
+from ordercast.framing import Framing
+from ordercast.protocols.dpg.graph import MARKED, Mark
+from ordercast.protocols.dpg.layer import Dpg
+from ordercast.protocols.dpg.order import Order
+from ordercast.protocols.dpg.pace import Pace
+from ordercast.protocols.dpg.packets import Numbers
+from ordercast.protocols.dpg.site import Site, Tag, Telling
+from ordercast.protocols.dpg.ways import Tagged, Way
+from ordercast.stack import Stack, chain
+from ordercast.types import Nanoseconds, NetId, Peer
+
+
+def _stack(layer: Dpg) -> Stack:
+    return chain(Framing(views=False), layer)
+
+
+class _Again(Dpg):
+    def _return_if_absent(self, now: Nanoseconds) -> list[Action]:
+        out = super()._return_if_absent(now)
+        if out:
+            self.counter = 0
+        return out
+
+
+@mutant("dpg_tags_again", "dpg", "quasi", "uses its tags again after an absence", scenario="dpg_returns")
+def tags_again(setup: Setup) -> Stack:
+    return _stack(_Again(setup))
+
+
+class _Forgetful(Site):
+    def make_report(self, clock: float, bodies: int = 2, most: int = 10**9) -> Telling:
+        told = super().make_report(clock, bodies, most)
+        left = {tag for tag in told.vertices if tag not in self.done}
+        arcs = tuple(arc for arc in told.arcs if arc[0] in left and arc[1] in left)
+        return Telling(told.undelivered, arcs, told.undelivered, told.l_deliv, told.lm, told.rm)
+
+
+class _ForgetfulSite(Dpg):
+    def _reset(self) -> None:
+        super()._reset()
+        self.site.__class__ = _Forgetful
+
+
+@mutant("dpg_reports_forget", "dpg", "quasi", "what was delivered leaves its reports at once", scenario="dpg_deaf")
+def reports_forget(setup: Setup) -> Stack:
+    return _stack(_ForgetfulSite(setup))
+
+
+class _Stale(Dpg):
+    def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
+        out = self._return_if_absent(now)
+        self.stale = False
+        return out + super().receive(now, net, source, packet, drops)
+
+
+@mutant("dpg_hears_the_past", "dpg", "quasi", "after an absence takes what waited for news", scenario="dpg_toggles")
+def hears_the_past(setup: Setup) -> Stack:
+    return _stack(_Stale(setup))
+
+
+class _Silent(Pace):
+    __slots__ = ()
+
+    def tick(self, now: Nanoseconds) -> None:
+        clock = self.clock
+        super().tick(now)
+        self.clock = clock
+
+
+class _NoSilence(Dpg):
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.pace = _Silent(setup.timeout_ns)
+
+
+@mutant("dpg_silence_is_no_time", "dpg", "quasi", "E11: without traffic no time passes", scenario="dpg_returns")
+def silence_is_no_time(setup: Setup) -> Stack:
+    return _stack(_NoSilence(setup))
+
+
+class _Successors(Site):
+    def _by_time(self, clock: float) -> bool:
+        if self.l_deliv is None or self.l_deliv not in self.graph:
+            return super()._by_time(clock)
+        ready = [tag for tag in self.graph.out[self.l_deliv] if tag in self.pending]
+        if not ready or any(self.pending[tag] > clock - self.cycles.deliv for tag in ready):
+            return False
+        for tag in sorted(ready, reverse=True):
+            self._incorporate(clock, tag, "expired")
+        return True
+
+
+class _Literal(Site):
+    def _mark(self, contiguous: bool) -> Mark:
+        return MARKED if contiguous else None
+
+
+class _Careless(Site):
+    def _mark(self, contiguous: bool) -> Mark:
+        return super()._mark(True)
+
+
+class _Quiet(Site):
+    def _ask(self, clock: float) -> Iterable[Tag]:
+        return ()
+
+
+class _Resurrecting(Site):
+    def _collect(self, clock: float) -> None:
+        tombs, self.tombs = self.tombs, set()
+        super()._collect(clock)
+        self.tombs = tombs
+
+
+class _Hasty(Site):
+    def begin(self, clock: float, after: Tag | None, first: Tag | None) -> None:
+        super().begin(clock, None, None)
+
+
+def _with_site(kind: type[Site]) -> type[Dpg]:
+    class Other(Dpg):
+        def _reset(self) -> None:
+            super()._reset()
+            self.site.__class__ = kind
+
+    return Other
+
+
+@mutant("dpg_successors_only", "dpg", "quasi", "E6: only what follows the last one may come", scenario="dpg_lossy")
+def successors_only(setup: Setup) -> Stack:
+    return _stack(_with_site(_Successors)(setup))
+
+
+@mutant("dpg_suspends_literally", "dpg", "quasi", "E12: marks over own messages, without excuse", scenario="dpg_talk")
+def suspends_literally(setup: Setup) -> Stack:
+    return _stack(_with_site(_Literal)(setup))
+
+
+@mutant("dpg_marks_gaps", "dpg", "quasi", "marks arcs over what was missed", scenario="dpg_lossy")
+def marks_gaps(setup: Setup) -> Stack:
+    return _stack(_with_site(_Careless)(setup))
+
+
+@mutant("dpg_never_asks", "dpg", "quasi", "asks for nothing that is lost", scenario="dpg_lossy")
+def never_asks(setup: Setup) -> Stack:
+    return _stack(_with_site(_Quiet)(setup))
+
+
+@mutant("dpg_no_tombs", "dpg", "quasi", "what is done with may come back", scenario="dpg_toggles")
+def no_tombs(setup: Setup) -> Stack:
+    return _stack(_with_site(_Resurrecting)(setup))
+
+
+@mutant("dpg_begins_anywhere", "dpg", "quasi", "a return begins with whatever is known", scenario="dpg_toggles")
+def begins_anywhere(setup: Setup) -> Stack:
+    return _stack(_with_site(_Hasty)(setup))
+
+
+class _Unpassed(Order):
+    def numbered(self, now: Nanoseconds, packet: Numbers) -> None:
+        super().numbered(now, packet)
+        for number, key, _ in list(self.queue):
+            if key is not None and key in self.pdus and self.queue and number == self.queue[-1][0]:
+                self.queue.rotate(1)
+
+
+class _ByArrival(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _Unpassed
+        return way
+
+
+@mutant("dpg_order_of_arrival", "dpg", "quasi", "E1: PDUs are taken out of order", scenario="dpg_returns")
+def order_of_arrival(setup: Setup) -> Stack:
+    return _stack(_ByArrival(setup))

@@ -1,0 +1,265 @@
+"""Several rings, one order: the rules alone, and whole runs in shapes of every kind."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec.structs import replace
+
+from ordercast.contract import Ordered
+from ordercast.errors import WireError
+from ordercast.outbox import Outbox
+from ordercast.protocols.totem.bodies import Done, RingView, State, Supply, Vector, body_of, frame_of
+from ordercast.protocols.totem.feed import Feed
+from ordercast.protocols.totem.flow import Limits
+from ordercast.protocols.totem.gateway import Carrying
+from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
+from ordercast.protocols.totem.packets import Token
+from ordercast.protocols.totem.ring import Ring, Stamped
+from ordercast.protocols.totem.topology import connected, next_topology, topology
+from ordercast.sim.faults import AnyFault, Crash, Loss, Partition
+from ordercast.sim.scenario import Load, Net, Scenario
+from ordercast.swarm.judge import judge
+from ordercast.types import Frame, Identity, Service, ViewId
+
+ME = Identity(3, 7, (1, 2, 3, 4, 5))
+
+
+def frame(sender: int, counter: int, service: Service = Service.AGREED) -> Frame:
+    return Frame(sender, 1, counter, 1, int(service), (1).to_bytes(4, "little"), b"x")
+
+
+def ring(number: int, *members: int) -> RingView:
+    return RingView(number, ViewId(100 + number, min(members)), members)
+
+
+# ----------------------------------------------------------------------------------------------------------- the order
+
+
+def test_a_merge_gives_out_what_the_plain_rules_give_out() -> None:
+    """Frames and promises of three sources in any order: the clever form against sorting everything."""
+    draw = random.Random(5)
+    for _ in range(300):
+        merge = Merge(3, 1, 10)
+        pending: list[tuple[int, int, str]] = []
+        services: dict[str, Service] = {}
+        gv, ga = dict.fromkeys(range(3), 9), {r: dict.fromkeys(range(3), 9) for r in range(3)}
+        got: list[str] = []
+        for step in range(40):
+            source = draw.randrange(3)
+            what = draw.random()
+            if what < 0.5:
+                gv[source] += draw.randint(1, 5)
+                name, service = f"{step}", draw.choice((Service.AGREED, Service.SAFE))
+                assert not merge.take(0, Ordered(frame(step, 1, service), stamp=gv[source], source=source + 1), source)
+                pending.append((gv[source], source, name))
+                services[name] = service
+            elif what < 0.75:
+                gv[source] += draw.randint(1, 9)
+                merge.promise(0, source, gv[source])
+            else:
+                row = draw.randrange(3)
+                for other in range(3):
+                    ga[row][other] += draw.randint(0, 20)
+                merge.learn(row, [ga[row][other] for other in range(3)])
+            got += [str(event.frame.sender) for event in merge.deliver()]
+        expected = []
+        places = {name: (stamp, source, name) for stamp, source, name in pending}
+        for name in deliverable(pending, gv):
+            if services[name] is Service.SAFE and not safe_prefix([places[name]], ga):
+                break
+            expected.append(name)
+        assert got == expected
+
+
+def test_a_frame_that_comes_on_two_rings_is_one_and_a_stamp_never_goes_back() -> None:
+    merge = Merge(2, 2, 1)
+    first, second = Ordered(frame(1, 1), stamp=5, source=1), Ordered(frame(1, 2), stamp=7, source=1)
+    assert merge.take(0, first, 0) == "" and merge.take(1, first, 0) == "twice"
+    assert merge.take(0, second, 0) == ""
+    assert merge.take(0, first, 0) == "stamp"
+    merge.promise(0, 1, 6)
+    assert [event.stamp for event in merge.deliver()] == [5]
+
+
+def test_nobody_forgets_a_frame_before_every_ring_holds_it() -> None:
+    merge = Merge(2, 1, 1)
+    merge.take(0, Ordered(frame(1, 1), stamp=5, source=1), 0)
+    merge.promise(0, 1, 9)
+    assert len(list(merge.deliver())) == 1
+    merge.learn(0, [9, 9])
+    assert not list(merge.forget()) and merge.kept[0]
+    merge.learn(1, [5, 5])
+    assert len(list(merge.forget())) == 1 and not merge.kept[0]
+
+
+def test_a_row_counts_what_is_safe_on_its_ring() -> None:
+    row = Row(2)
+    row.mark(10, 0, 100)
+    row.mark(12, 1, 90)
+    assert row.settle(11) and row.stamps == [100, 0]
+    assert not row.settle(11)
+    assert row.settle(12) and row.stamps == [100, 90]
+
+
+# -------------------------------------------------------------------------------------------------------- the topology
+
+
+def test_ways_of_a_chain_and_of_a_cycle() -> None:
+    chain = topology([ring(1, 1, 2), ring(2, 2, 3), ring(3, 3, 4)])
+    assert chain.tree and chain.members == (1, 2, 3, 4)
+    assert chain.routes[0].parent == (0, 0, 1) and chain.routes[0].gateway == (0, 2, 3)
+    assert chain.routes[0].beyond(1) == {1, 2} and chain.routes[2].depth == (2, 1, 0)
+    cycle = topology([ring(1, 1, 2), ring(2, 2, 3), ring(3, 3, 1)])
+    assert not cycle.tree
+    for source, route in enumerate(cycle.routes):
+        assert sorted(route.depth) == [0, 1, 1] and route.parent[source] == source
+    assert not topology([ring(1, 1, 2), ring(2, 1, 2)]).tree, "two gateways side by side are two ways"
+
+
+def test_a_net_in_parts_that_hang_together_has_a_label_for_each() -> None:
+    parts = topology([ring(1, 1, 2), RingView(1, ViewId(200, 3), (3, 4)), ring(2, 2, 3)])
+    assert [parts.label(k) for k in range(3)] == [1, 17, 2]
+
+
+def test_everybody_on_a_ring_must_have_said_so() -> None:
+    one, two = ring(1, 1, 2), ring(2, 2, 3)
+    states = {1: State(1, (one,)), 2: State(2, (one, two)), 3: State(3, (two,))}
+    assert connected([one], states) == ((one, two), None)
+    assert connected([one], {1: states[1], 2: states[2]}) == ((), 3)
+    states[3] = State(4, (RingView(2, ViewId(300, 3), (3,)),))  # it has gone on since
+    assert connected([one], states) == ((), 3)
+
+
+def suppliers(**told: tuple[int, int, int]) -> dict[int, tuple[int, ...]]:
+    """Who sends again; told: member -> known, top, and a digest of what is behind a hole, of the first of two rings."""
+    one, two, old = ring(1, 1, 2, 3), ring(2, 3, 4, 5), ViewId(7, 1)
+    states = {}
+    for member in range(1, 6):
+        known, top, extra = told.get(f"m{member}", (10, 10, 0))
+        on = (one,) * (member <= 3) + (two,) * (member >= 3)
+        states[member] = State(member, on, old, (known, 10), (top, 10), (extra, 0), (5, 5))
+    plan = next_topology((one, two), states, {old: topology([one, two])})
+    return dict(plan.of(1).supply)
+
+
+def test_frames_are_sent_again_by_the_nearest_of_those_who_hold_most() -> None:
+    assert suppliers() == {}, "all hold the same"
+    assert suppliers(m5=(8, 8, 0)) == {1: (0,)}
+    assert suppliers(m1=(8, 8, 0), m2=(9, 9, 0)) == {3: (0,)}, "nobody sends what another has as well, and more"
+    assert suppliers(m4=(12, 12, 0), m5=(8, 8, 0)) == {1: (0,), 4: (0,)}, "who is nearer may have what went no further"
+    assert suppliers(m2=(8, 12, 5)) == {1: (0,), 2: (0,)}, "what is behind a hole nobody else may have"
+    assert suppliers(m1=(8, 12, 5), m2=(8, 12, 7)) == {1: (0,), 2: (0,), 3: (0,)}
+
+
+def test_where_a_member_stands_now_takes_the_place_of_what_it_said_for_another_plan() -> None:
+    feed = Feed(0)
+    feed.words.extend([frame(1, 1), frame(2, 1), frame(1, 2)])
+    feed.tell(frame(1, 3))
+    assert list(feed.words) == [frame(2, 1)] and feed.states == {1: frame(1, 3)}
+
+
+def test_what_joins_rings_leaves_a_ring_whose_window_others_fill() -> None:
+    here = Ring(ViewId(8, 1), 1, (1, 2), Limits(2, 2, fair=False))
+    box = Outbox(1, 1, 8)
+    box.put([bytes(4)] * 3, Service.AGREED)
+    full = Token(ViewId(8, 1), 1, 0, 0, 0, fcc=2)
+    here.urgent = lambda: 0
+    assert here.visit(full, box).new == []
+    here.urgent = lambda: 3
+    assert len(here.visit(replace(full, token_seq=2), box).new) == 1
+
+
+# ------------------------------------------------------------------------------------------------------- what cannot be
+
+
+def carrying(me: int) -> Carrying:
+    rings = topology([ring(1, 1, 2, 3), ring(2, 3, 4, 5)])
+    mine = [0, 1] if me == 3 else [0]
+    return Carrying(me, ViewId(1, 1), rings, mine, Merge(2, len(mine), 1), [Feed(k) for k in range(len(mine))])
+
+
+def test_a_vector_is_believed_only_of_who_brings_those_frames() -> None:
+    here = carrying(1)
+    assert here.believable(0, 3, Vector(ViewId(1, 1), 5, ((1, 4),), ((1, (3, 4)),)))
+    assert not here.believable(0, 2, Vector(ViewId(1, 1), 5, ((1, 4),)))
+    assert not here.believable(0, 3, Vector(ViewId(1, 1), 5, ((0, 4),))), "nobody brings a ring its own frames"
+    assert not here.believable(0, 3, Vector(ViewId(1, 1), 5, ((7, 4),)))
+    assert not here.believable(0, 3, Vector(ViewId(1, 1), 5, (), ((1, (3, 4, 5)),)))
+
+
+def test_a_gateway_promises_nothing_that_still_waits() -> None:
+    here = carrying(3)
+    here.need = 9
+    here.merge.take(0, Ordered(frame(1, 1), stamp=5, source=1), 0)
+    here.merge.promise(0, 0, 9)
+    here.feeds[1].forwards.append(Stamped(frame(1, 1), 5, 1))
+    assert here.vector(1).entries == ((0, 4),)
+    here.feeds[1].forwards.clear()
+    here.changed()
+    assert here.due(1) and here.vector(1).entries == ((0, 9),)
+    assert not here.due(1), "idle rings fall silent"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        State(1, (ring(1, 1),), ViewId(1, 1), (1,), (1, 2), (0,), (1,)),
+        State(1, (ring(1, 1),), ViewId(1, 1)),
+        State(1, (ring(1, 1), RingView(1, ViewId(9, 1), (1, 2)))),
+        Supply(1, b"12345678", 2, 2, ViewId(1, 1), 0, 5, 1, 1, 1, frame(1, 1)),
+        Supply(1, b"12345678", 1),
+        Done(1, b"short"),
+    ],
+)
+def test_words_that_nobody_can_have_said_are_refused(body: State | Supply | Done) -> None:
+    with pytest.raises(WireError):
+        body_of(frame_of(body, ME))
+
+
+# ---------------------------------------------------------------------------------------------------------------- runs
+
+TWO = (Net(members=(1, 2, 3)), Net(members=(3, 4, 5)))
+CHAIN = (Net(members=(1, 2)), Net(members=(2, 3, 4)), Net(members=(4, 5)))
+STAR = (Net(members=(1, 2, 3)), Net(members=(1, 4)), Net(members=(2, 5)), Net(members=(3, 6)))
+CYCLE = (Net(members=(1, 2, 5)), Net(members=(2, 3)), Net(members=(3, 4)), Net(members=(4, 1)))
+
+
+def run(nets: tuple[Net, ...], members: int, *faults: AnyFault, **more: object) -> dict[str, int]:
+    """Run it to the end; nothing may be broken, and nothing may be left waiting."""
+    fields: dict[str, object] = {"messages": 200, "service": "safe", "heal_ms": 600.0, "closing": 4, **more}
+    scenario = Scenario(protocol="multiring", members=members, nets=nets, faults=faults, **fields)  # type: ignore[arg-type]
+    found = judge(scenario, plain=True)
+    assert not found.breaks, found.breaks[0].text
+    return dict(found.outcome.notes)
+
+
+@pytest.mark.parametrize(("nets", "members"), [(TWO, 5), (CHAIN, 5), (STAR, 6), (CYCLE, 5)])
+def test_one_order_over_rings_of_every_shape_with_loss(nets: tuple[Net, ...], members: int) -> None:
+    notes = run(nets, members, Loss(p=0.03, until_ms=300.0))
+    assert notes["forward"] and notes["vector message"]
+
+
+def test_the_only_gateway_dies_and_returns() -> None:
+    notes = run(TWO, 5, Crash(member=3, at_ms=100.0, down_ms=150.0), load=Load(rate=200.0))
+    assert notes["ring removed"] and notes["ring joined"]
+
+
+def test_a_gateway_of_a_cycle_dies_and_frames_go_the_other_way() -> None:
+    notes = run(CYCLE, 5, Crash(member=2, at_ms=100.0, down_ms=200.0), load=Load(rate=200.0))
+    assert notes["reroute"]
+
+
+def test_a_gateway_is_cut_from_one_of_its_rings() -> None:
+    run(TWO, 5, Partition(shape="gateway", member=3, at_ms=100.0, until_ms=250.0), load=Load(rate=200.0))
+
+
+def test_messages_of_groups_stay_where_nobody_wants_them() -> None:
+    notes = run(STAR, 6, groups=6, service="agreed", load=Load(rate=100.0))
+    assert notes["filtered"]
+
+
+@pytest.mark.parametrize("actions", range(0, 8))
+def test_a_gateway_dies_in_the_middle_of_a_step(actions: int) -> None:
+    run(TWO, 5, Crash(member=3, at_ms=60.0, down_ms=120.0, actions=actions), messages=80, load=Load(rate=300.0))

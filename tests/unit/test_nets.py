@@ -1,0 +1,101 @@
+"""Several rings in group.toml: read, written back, and every fault told at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ordercast import config, keyfiles
+from ordercast.errors import ConfigError, UsageError
+from ordercast.lab.launcher import RunPlan, check, make_config
+from ordercast.live.build import ring_addresses
+from ordercast.registry import get
+
+GOOD = """
+group = "demo"
+protocol = "multiring"
+insecure = true
+[[net]]
+ring = 1
+port = 7400
+members = [1, 2]
+[[net]]
+ring = 2
+address = "239.192.74.2"
+port = 7400
+members = [2, 3]
+[[member]]
+id = 1
+address = "127.0.0.1:7401"
+[[member]]
+id = 2
+address = ["127.0.0.1:7402", "127.0.0.1:7412"]
+[[member]]
+id = 3
+address = "127.0.0.1:7403"
+"""
+
+
+def read(tmp_path: Path, text: str) -> config.GroupConfig:
+    path = tmp_path / "group.toml"
+    path.write_text(text)
+    return config.load(path, 2, {})
+
+
+def faults(tmp_path: Path, text: str) -> str:
+    with pytest.raises(ConfigError) as why:
+        read(tmp_path, text)
+    return "\n".join(why.value.faults)
+
+
+def test_rings_are_read_and_written_back(tmp_path: Path) -> None:
+    got = read(tmp_path, GOOD)
+    assert got.ids == (1, 2, 3)
+    assert [(ring.number, ring.addresses) for ring in got.rings] == [
+        (1, {1: ("127.0.0.1", 7401), 2: ("127.0.0.1", 7402)}),
+        (2, {2: ("127.0.0.1", 7412), 3: ("127.0.0.1", 7403)}),
+    ]
+    again = tmp_path / "again"
+    again.mkdir()
+    assert read(again, config.dump(got)).rings == got.rings
+    assert set(ring_addresses(got, 2, get("multiring"))) == {0, 1}
+    assert set(ring_addresses(got, 3, get("multiring"))) == {1}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("members = [2, 3]", "members = [3]", "ring 2 shares no member with the others"),
+        ("members = [2, 3]", "members = [2]", "member 3 is on no ring"),
+        ("members = [2, 3]", "members = [2, 3, 9]", "member 9 is not listed"),
+        ('address = "239.192.74.2"\n', "", "ring 1 has this address and port: give each its own"),
+        ("ring = 2", "ring = 1", "another net has this number"),
+        ("ring = 2", "ring = 17", "1 to 16"),
+        ('protocol = "multiring"', 'protocol = "totem"', "which totem does not join"),
+        ('["127.0.0.1:7402", "127.0.0.1:7412"]', '"127.0.0.1:7402"', "1 addresses: expected one for each of 2 rings"),
+        ("id = 3", "id = 1", "another member has this id"),
+        ("members = [2, 3]", "members = [2, 3, 3]", "each once"),
+    ],
+)
+def test_each_fault_is_one_sentence(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    assert words in faults(tmp_path, GOOD.replace(old, new))
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    told = faults(tmp_path, GOOD.replace("[2, 3]", "[3, 9]").replace("ring = 2", "ring = 1"))
+    for words in ("shares no member", "member 9", "another net has this number"):
+        assert words in told
+
+
+def test_a_run_on_rings(tmp_path: Path) -> None:
+    plan = check(RunPlan(protocol="multiring", members=5, rings=((1, 2, 3), (3, 4, 5))))
+    keyfiles.write(tmp_path / "group.key")
+    made = config.make(make_config(plan, tmp_path))
+    assert [tuple(ring.addresses) for ring in made.rings] == [(1, 2, 3), (3, 4, 5)]
+    assert len({ring.net.address for ring in made.rings}) == 2
+    with pytest.raises(UsageError, match="totem stands on one network"):
+        check(RunPlan(protocol="totem", members=3, rings=((1, 2), (2, 3))))
+    with pytest.raises(UsageError, match="expected each of 1 to 4 on a ring"):
+        check(RunPlan(protocol="multiring", members=4, rings=((1, 2), (2, 4))))

@@ -332,6 +332,7 @@ class Setup(Struct):
     on_nets: dict[NetId, tuple[MemberId, ...]] = {}  # who is configured on a net of mine; one not named: everybody
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
+    pack: bool = True  # several messages in a frame; false: as the papers count
 
 
 class Layer:

@@ -42,7 +42,7 @@ from ordercast.contract import (
     ViewChange,
     Window,
 )
-from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
+from ordercast.limits import FRAGMENTS_MAX, FRAME_MESSAGES_MAX, MESSAGE_BYTES_MAX
 from ordercast.outbox import LENGTH_BYTES, Outbox, names_bytes
 from ordercast.types import Frame, MemberId, Nanoseconds, Service, Submission, ViewId, ViewKind
 
@@ -73,7 +73,8 @@ class Sender:
         views: bool = True,
     ) -> None:
         identity = setup.identity
-        self.outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes)
+        most = FRAME_MESSAGES_MAX if setup.pack else 1
+        self.outbox = Outbox(identity.me, identity.incarnation, setup.frame_bytes, most=most)
         self.services, self.bytes_max, self.timeout_ns = services, setup.outbox_bytes, setup.timeout_ns
         self._unsettled, self._carry = unsettled, carry
         self._wake = wake or self._push

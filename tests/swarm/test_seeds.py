@@ -69,6 +69,16 @@ def test_every_dimension_is_covered() -> None:
     assert drawn >= set.union(*(set(registry.get(name).survives) - {PERMANENT} for name in registry.names()))
 
 
+@pytest.mark.parametrize("protocol", registry.names())
+def test_rates_differ_and_change_in_some_runs_of_every_protocol(protocol: str) -> None:
+    plans = [expand(seed, (protocol,)) for seed in range(200)]
+    drawn = [plan.scenario.load.rates for plan in plans if plan.scenario.load.rates]
+    assert len(plans) // 20 <= len(drawn) <= len(plans) // 5
+    assert any(pace.at_ms for rates in drawn for pace in rates)
+    assert any(pace.at_ms and not pace.rate for rates in drawn for pace in rates)
+    assert max(max(p.rate for p in rates) / min(p.rate for p in rates if p.rate) for rates in drawn) > 10
+
+
 def test_strengths_spread_over_orders_of_magnitude() -> None:
     chances = [fault.p for plan in PLANS for fault in plan.scenario.faults if getattr(fault, "p", None) is not None]
     assert min(chances) < 0.01 and max(chances) > 0.5

@@ -32,7 +32,7 @@ from ordercast.trace.trace import Trace
 from ordercast.types import Service
 from ordercast.version import __version__
 from ordercast.wire.codec import Codec
-from ordercast.workload.sources import shares, source
+from ordercast.workload.sources import Submissions, portions, shares, source
 
 
 def run(
@@ -123,16 +123,25 @@ class World:
     def _seat_applications(self, service: Service) -> None:
         """One on each host."""
         scenario, load, hosts = self.scenario, self.scenario.load, self.hosts
-        share = shares(scenario.messages, scenario.talkers)
+        start = round(load.start_ms * MS)
+
+        def submissions(id: int, messages: int) -> Submissions:
+            return source(
+                load.regime, scenario.generator(f"load/{id}"), messages, scenario.sizes,
+                rate=load.rate, batch=load.batch, burst=load.burst, start=start,
+                steps=load.steps(id) if load.rates else (),
+            )  # fmt: skip
+
+        if load.rates:
+            share = portions(scenario.messages, {id: submissions(id, scenario.messages) for id in scenario.talkers})
+        else:
+            share = shares(scenario.messages, scenario.talkers)
         groups = memberships(scenario, scenario.generator("groups"))
         one_by_one = load.regime == "one_by_one"
         turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
         for id, host in hosts.items():  # the tagger's has nothing to say
-            submissions = source(
-                load.regime, scenario.generator(f"load/{id}"), share.get(id, 0), scenario.sizes,
-                rate=load.rate, batch=load.batch, burst=load.burst, start=round(load.start_ms * MS),
-            )  # fmt: skip
-            host.application = Application(scenario, self.driver, host, submissions, service, turns, groups.get(id, ()))
+            line = submissions(id, share.get(id, 0))
+            host.application = Application(scenario, self.driver, host, line, service, turns, groups.get(id, ()))
 
     def run(self) -> Outcome:
         for host in self.hosts.values():

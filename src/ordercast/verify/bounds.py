@@ -93,6 +93,12 @@ def constant_load(header: Header) -> bool:
     return header.scenario.get("load", {}).get("regime") in ("periodic", "quasi")
 
 
+def load_changes(header: Header) -> list[int]:
+    """L10: when the rates of a simulated run change, ns."""
+    rates = (header.scenario or {}).get("load", {}).get("rates", ())
+    return sorted({round(pace.get("at_ms", 0.0) * 1e6) for pace in rates})
+
+
 def drain_ns(header: Header) -> int:
     """L6: 8 T, at most five seconds."""
     return min(8 * header.timeout_ns, DRAIN_NS_MAX) if header.timeout_ns else DRAIN_NS_MAX

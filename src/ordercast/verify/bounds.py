@@ -94,9 +94,10 @@ def constant_load(header: Header) -> bool:
 
 
 def load_changes(header: Header) -> list[int]:
-    """L10: when the rates of a simulated run change, ns."""
-    rates = (header.scenario or {}).get("load", {}).get("rates", ())
-    return sorted({round(pace.get("at_ms", 0.0) * 1e6) for pace in rates})
+    """L10: when the load of a simulated run begins, and when its rates change, ns."""
+    load = (header.scenario or {}).get("load", {})
+    times = [load.get("start_ms", 0.0), *(pace.get("at_ms", 0.0) for pace in load.get("rates", ()))]
+    return sorted({round(at * 1e6) for at in times})
 
 
 def drain_ns(header: Header) -> int:

@@ -36,11 +36,12 @@ WEAK = ("S17", "S19", "S21")
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
 STABLE = "0 stable 1,2 1000 @100"
+CHANGING: dict[str, Any] = {"scenario": {"load": {"regime": "quasi", "rates": [{"rate": 1.0, "at_ms": 20_001.0}]}}}
+STEADY: dict[str, Any] = {"scenario": {"load": {"regime": "quasi"}}, "timeout_ns": 10_000}
 # twenty messages of 1, delivered in order, and the other way round
 SAID = " | ".join(["1 sub 20", *(f"1 org {k}" for k in range(1, 21))])
 TWENTY = [f"del 1:{k}" for k in range(1, 21)]
 OFTEN = {"rate": 0.3}
-STEADY: dict[str, Any] = {"scenario": {"load": {"regime": "quasi"}}, "timeout_ns": 10_000}
 MINOR = "1 view 1,2 minor | 2 view 1,2 minor"  # under the policy, and not primary
 
 
@@ -237,6 +238,8 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | 1 mode active @50 | 1 mode passive @51 | 1 mode active @52 | {STABLE} | 2 mode active @200 "
              "| 1 end @900 | 2 end @900", **STEADY),
         case(f"{V} | {STABLE} | 1 end @20000200 | 2 end @20000200", workload={"rate": 10.0}, live=True),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @20005000 | 1 end @20006000 "
+             "| 2 end @20006000", **CHANGING),
     ],
     "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
     "L13": [
@@ -462,6 +465,7 @@ REJECTED: dict[str, list[Case]] = {
     ],
     "L10": [
         case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300", **STEADY),
+        case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20006000 | 2 end @20006000", **CHANGING),
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @400 | 1 end @900 "
              "| 2 end @900", **STEADY),
     ],

@@ -93,6 +93,13 @@ def constant_load(header: Header) -> bool:
     return header.scenario.get("load", {}).get("regime") in ("periodic", "quasi")
 
 
+def load_changes(header: Header) -> list[int]:
+    """L10: when the load of a simulated run begins, and when its rates change, ns."""
+    load = (header.scenario or {}).get("load", {})
+    times = [load.get("start_ms", 0.0), *(pace.get("at_ms", 0.0) for pace in load.get("rates", ()))]
+    return sorted({round(at * 1e6) for at in times})
+
+
 def drain_ns(header: Header) -> int:
     """L6: 8 T, at most five seconds."""
     return min(8 * header.timeout_ns, DRAIN_NS_MAX) if header.timeout_ns else DRAIN_NS_MAX

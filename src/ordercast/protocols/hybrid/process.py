@@ -207,8 +207,11 @@ class Process:
 
     def _floor(self) -> float:
         """No other active process gives a ticket of this number or less any more."""
-        hi, me = self.hi, self.me
-        return min([hi[q] for q in self.actives if q != me], default=inf)
+        hi, me, floor = self.hi, self.me, inf
+        for q in self.actives:
+            if q != me and hi[q] < floor:
+                floor = hi[q]
+        return floor
 
     def _drain(self, out: list[Action]) -> None:
         """Deliver by smallest ticket while its message is here and nobody, not I either (H4), gives a smaller one."""

@@ -13,6 +13,7 @@ from ordercast.verify.bounds import (
     constant_load,
     delivery_ns,
     drain_ns,
+    load_changes,
     rotation_ns,
     token_ns,
 )
@@ -221,24 +222,26 @@ def _overloaded(row: Row) -> bool:
 
 
 def l10(run: Run) -> Finding:
-    """From the stable row on; a load that chance makes irregular says nothing."""
+    """From the stable row on, and anew from each change of the load; one that chance makes irregular says nothing."""
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
     if not constant_load(run.header):
         return cannot_judge("the load is not constant")
     judged = 0
-    for life in run.lives:
-        if life.member not in stable.members:
-            continue
-        rows = [row for row in life.of(Kind.MODE) if stable.since_ns < row.time_ns <= stable.until_ns]
-        judged += len(rows) + (stable.until_ns - stable.since_ns >= ROLES_NS)
-        late = [row for row in rows if row.time_ns - stable.since_ns > ROLES_NS]
-        if late:
-            what = f"member {life.member} took another role {(late[0].time_ns - stable.since_ns) / 1e9:.1f} s later"
-            return broken(what, late[:1], judged)
-        if len(rows) > ROLES_MAX:
-            return broken(f"member {life.member} took another role {len(rows)} times", rows, judged)
+    changes = [at for at in load_changes(run.header) if stable.since_ns < at < stable.until_ns]
+    for begin, end in pairwise([stable.since_ns, *changes, stable.until_ns]):
+        for life in run.lives:
+            if life.member not in stable.members:
+                continue
+            rows = [row for row in life.of(Kind.MODE) if begin < row.time_ns <= end]
+            judged += len(rows) + (end - begin >= ROLES_NS)
+            late = [row for row in rows if row.time_ns - begin > ROLES_NS]
+            if late:
+                what = f"member {life.member} took another role {(late[0].time_ns - begin) / 1e9:.1f} s later"
+                return broken(what, late[:1], judged)
+            if len(rows) > ROLES_MAX:
+                return broken(f"member {life.member} took another role {len(rows)} times", rows, judged)
     return holds(judged)
 
 

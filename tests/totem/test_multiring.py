@@ -205,6 +205,26 @@ def test_a_gateway_promises_nothing_that_still_waits() -> None:
     assert not here.due(1), "idle rings fall silent"
 
 
+def test_gateways_that_wait_for_each_other_tell_what_changes_groups_beyond_what_waits() -> None:
+    """Else each vector message would let go one frame of each."""
+    here = carrying(3)
+    here.need = 9
+    for stamp, control in ((5, False), (7, True)):
+        item = Ordered(replace(frame(1, stamp), groups=("g",), control=control), stamp=stamp, source=1)
+        here.merge.take(0, item, 0)
+        here.feeds[1].forwards.append(Stamped(item.frame, stamp, 1))
+    here.feeds[1].undecided.add((5, 1))
+    here.merge.promise(0, 0, 9)
+    told = here.vector(1)
+    assert told.entries == ((0, 4),) and told.controls == ((0, 6),), "the frame that changes a group waits behind"
+    assert not here.due(1)
+    other = carrying(1)
+    assert other.believable(0, 3, Vector(ViewId(1, 1), 9, (), (), ((1, 6),)))
+    assert not other.believable(0, 2, Vector(ViewId(1, 1), 9, (), (), ((1, 6),)))
+    other.hear(0, 1, Vector(ViewId(1, 1), 9, (), (), ((1, 6),)))
+    assert other.merge.controls == [0, 6] and other.merge.known == [0, 0]
+
+
 @pytest.mark.parametrize(
     "body",
     [

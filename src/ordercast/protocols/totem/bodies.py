@@ -58,12 +58,14 @@ class Vector(Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A Guarantee Vector message: of these sources nothing stamped so or earlier comes to this ring any more.
 
     rows: which ring holds what safely, as far as its author knows.  need: the latest stamp anybody waits for.
+    controls: of these nothing stamped so or earlier comes any more that changes a process group.
     """
 
     view: ViewId
     need: U63
     entries: Annotated[tuple[tuple[U16, U63], ...], Meta(max_length=SOURCES_MAX)] = ()
     rows: Annotated[tuple[tuple[U16, Stamps], ...], Meta(max_length=SOURCES_MAX)] = ()
+    controls: Annotated[tuple[tuple[U16, U63], ...], Meta(max_length=SOURCES_MAX)] = ()
 
 
 class Done(Struct, frozen=True, array_like=True, gc=False, tag=3):

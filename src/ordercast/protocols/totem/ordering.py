@@ -104,9 +104,10 @@ class Ordering:
         assert merge is not None and carrying is not None
         regroups = min(((stamp, s) for stamp, s, event in merge.pending if event.frame.control), default=None)
         later, filtered = [], 0
+        told = list(map(max, merge.known, merge.controls))
         for item in self.undecided:
             stamp, source, child, frame = item
-            if any(known < stamp - (s >= source) for s, known in enumerate(merge.known) if s != source - 1):
+            if any(known < stamp - (s >= source) for s, known in enumerate(told) if s != source - 1):
                 later.append(item)
                 continue
             self.here.feeds[child].undecided.discard((stamp, source))

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ordercast.errors import WireError
-from ordercast.limits import MEMBERS_MAX, RINGS_MAX
+from ordercast.limits import MEMBERS_MAX, RINGS_MAX, STAMP_MAX
 from ordercast.types import U16, U32, U63, Frame, Identity, Service, ViewId
 
 SOURCES_MAX = 4 * RINGS_MAX  # a net in parts has several rings at once
@@ -117,4 +117,6 @@ def body_of(frame: Frame) -> Bodies:
         raise WireError("body", str(why)) from None
     if not isinstance(body, Done | Vector):
         body.check()
+    if (body.need if isinstance(body, Vector) else body.stamp) > STAMP_MAX:
+        raise WireError("stamp", type(body).__name__)
     return body

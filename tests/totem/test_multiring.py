@@ -283,6 +283,19 @@ def test_messages_of_groups_stay_where_nobody_wants_them() -> None:
     assert notes["filtered"]
 
 
+def test_a_gateway_that_is_left_alone_decides_what_nobody_wants() -> None:
+    """No datagram comes, so there is no pause after any."""
+    named = (NamedGroup(name="near", members=(1, 2)), NamedGroup(name="far", members=(1, 3)))
+    nets = (Net(members=(1, 2)), Net(members=(1, 3)))
+    gone = (Crash(member=2, at_ms=100.0), Crash(member=3, at_ms=100.0))
+    scenario = Scenario(
+        protocol="multiring", members=3, nets=nets, named_groups=named, senders=(1,), messages=60, faults=gone,
+        load=Load(rate=100.0), heal_ms=900.0, core=(1,),
+    )  # fmt: skip
+    found = judge(scenario)
+    assert not found.breaks, found.breaks[0].text
+
+
 def test_a_pure_gateway_sends_nothing_and_holds_up_nobody() -> None:
     scenario = Scenario(
         protocol="multiring", members=5, nets=TWO, pure=(3,), groups=2, messages=100, closing=5, heal_ms=1.0

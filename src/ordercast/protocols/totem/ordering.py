@@ -137,7 +137,10 @@ class Ordering:
         if place.row is not None:
             place.row.mark(event.seq, source, event.timestamp)
         out = self.settle(now, child)
-        return out + self.here.ask_all() if len(self.here.feeds) > 1 else out
+        if len(self.here.feeds) > 1:
+            out += self.decide() if self.undecided else []  # who is alone receives nothing, and has no other pause
+            out += self.here.ask_all()
+        return out
 
     def settle(self, now: Nanoseconds, child: int) -> list[Action]:
         """Something of mine may be known to be held on my ring, and so on every ring; and frames may go up."""

@@ -236,7 +236,8 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     file: Any = source.part(source.data, shape)
     options = None
     if not source.faulty("protocol", "options"):
-        options = source.part(file.options, registry.get(file.protocol).options, "options")
+        info = registry.get(file.protocol)
+        options = source.part(file.options, info.options, "options")
     rings: tuple[Ring, ...] = ()
     tagger: Member | None = None
     if several:
@@ -257,6 +258,9 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     ipv6 = places.ipv6(at, net.address if net.mode == "multicast" else "")
     head = UDP_HEADER_BYTES_IPV6 if ipv6 else UDP_HEADER_BYTES
     datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
+    fits = options is None or source.faulty("options", "member")
+    if not fits and (wrong := info.misfit(options, [m.id for m in members])):
+        source.fault("options", wrong)
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
     if here:

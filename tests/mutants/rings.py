@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 from tests.mutants.registry import mutant
 
-from ordercast.contract import Action, Note, Ordered, Progress, Setup, Up
+from ordercast.contract import Action, Note, Ordered, Setup, Up
+from ordercast.joining import Progress
 from ordercast.protocols.totem import joined_rings
 from ordercast.protocols.totem.agreement import Agreement
 from ordercast.protocols.totem.bodies import Supply, Vector

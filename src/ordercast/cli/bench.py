@@ -115,7 +115,7 @@ def command(
         service=service or "",
         mode=mode,
         mtu=mtu or 0,
-        options=protocol_options(options, protocol),
+        options=protocol_options(options, protocol, members),
         insecure=insecure,
         rings=rings,
         pure=pure,

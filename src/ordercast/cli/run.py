@@ -152,7 +152,7 @@ def command(
             level=trace,
             rings=rings,
             partition=partition,
-            options=protocol_options(options, protocol),
+            options=protocol_options(options, protocol, members),
         )
     )
     directory = output_directory(out or DEFAULT_OUT, force).resolve()

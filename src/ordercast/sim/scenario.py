@@ -30,6 +30,7 @@ from ordercast.sim.law import Delay
 from ordercast.toml_input import NOTHING, Source
 from ordercast.types import ALL_CONTINUE, POLICIES, Service
 from ordercast.words import one_of
+from ordercast.workload.sources import PACED
 
 MS = 1_000_000  # nanoseconds
 GROUP = "simulated"
@@ -42,6 +43,14 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     """Base of a scenario's tables."""
 
 
+class Pace(Part, frozen=True, kw_only=True):
+    """From `at_ms` on these members submit at `rate`; 0: not at all."""
+
+    members: tuple[Id, ...] = ()  # nobody named: all senders
+    rate: Annotated[float, Meta(ge=0, le=1e9)]
+    at_ms: Ms = 0.0
+
+
 class Load(Part, frozen=True, kw_only=True):
     """When the senders submit.
 
@@ -49,22 +58,34 @@ class Load(Part, frozen=True, kw_only=True):
     bursts: `rate` bursts a second of `burst` submissions each.  saturate: as much as keeps `window` own messages on
     their way.  one_by_one: the senders take turns, each submits when the one before was delivered to its sender.
     idle: nothing (the messages are not sent).  Each submission holds `batch` messages.
+    `rates` gives senders other rates than `rate`, from the beginning or from some time on; of two for the same time the
+    later one holds.  Then the messages are shared out by what each submits until they are all submitted.
     """
 
     regime: Literal["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one", "idle"] = "poisson"
     rate: Rate = 1000.0
+    rates: tuple[Pace, ...] = ()
     batch: AtLeastOne = 1
     burst: AtLeastOne = 50
     window: AtLeastOne = 64
     start_ms: Ms = 0.0
 
+    def steps(self, member: int) -> tuple[tuple[int, float], ...]:
+        """(from when in ns, submissions a second) of a sender, by time."""
+        steps = {0: self.rate}
+        for pace in self.rates:
+            if not pace.members or member in pace.members:
+                steps[round(pace.at_ms * MS)] = pace.rate
+        return tuple(sorted(steps.items()))
+
 
 class Edge(Part, frozen=True, kw_only=True):
-    """A link of a graph net (both ways), or the delay of one pair of a `links` net."""
+    """A link of a graph net (both ways), or the delay of one pair of a `links` net: a constant, or a law of its own."""
 
     a: Id
     b: Id
     us: Us = 0.0
+    delay: Delay | None = None
 
 
 class Net(Part, frozen=True, kw_only=True):
@@ -161,6 +182,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     named_groups: tuple[NamedGroup, ...] = ()  # instead: these
     pure: tuple[Id, ...] = ()  # gateways that send nothing and read nothing
     load: Load = Load()
+    pack: bool = True  # messages share frames; false: each has one, or several, of its own
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()
     other_hosts: tuple[OtherHosts, ...] = ()
@@ -249,6 +271,7 @@ class Scenario(Part, frozen=True, kw_only=True):
             source.wrong(key, self.packet_largest, f"{least} or more with {self.members} members")
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
+        self._judge_rates(source)
         self._known(source, "pure", self.pure)
         for k, group in enumerate(self.named_groups):
             self._known(source, f"named_groups[{k}].members", group.members)
@@ -260,6 +283,16 @@ class Scenario(Part, frozen=True, kw_only=True):
         for k, fault in enumerate(self.faults):
             self._judge_fault(source, f"faults[{k}]", fault)
 
+    def _judge_rates(self, source: Source) -> None:
+        load = self.load
+        if load.rates and load.regime not in PACED:
+            source.wrong("load.regime", load.regime, f"one of {', '.join(PACED)} beside load.rates")
+        for k, pace in enumerate(load.rates):
+            silent = [member for member in pace.members if member not in self.talkers]
+            if silent:
+                names = ", ".join(map(str, self.talkers))
+                source.fault(f"load.rates[{k}].members", f"member {silent[0]}: expected some of the senders {names}")
+
     def _judge_nets(self, source: Source) -> None:
         if not self.nets:
             source.wrong("nets", [], "at least one")
@@ -267,6 +300,11 @@ class Scenario(Part, frozen=True, kw_only=True):
             self._known(source, f"nets[{k}].members", net.members)
             for words in net.delay.faults():
                 source.fault(f"nets[{k}].delay", words)
+            for j, edge in enumerate(net.edges):
+                for words in edge.delay.faults() if edge.delay else ():
+                    source.fault(f"nets[{k}].edges[{j}].delay", words)
+                if edge.delay and edge.us:
+                    source.wrong(f"nets[{k}].edges[{j}].us", edge.us, "nothing beside the edge's delay")
             if net.model == "graph" and not net.edges:
                 source.wrong(f"nets[{k}].edges", [], "at least one, a graph has none otherwise")
         homeless = [m for m in self.ids if not any(m in self.on_net(net) for net in self.nets)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from ordercast.trace.trace import Trace
 from ordercast.types import Service
 from ordercast.version import __version__
 from ordercast.wire.codec import Codec
-from ordercast.workload.sources import shares, source
+from ordercast.workload.sources import Submissions, portions, shares, source
 
 
 def run(
@@ -66,7 +66,7 @@ class World:
     ) -> None:
         scenario.check()
         self.scenario, self.info = scenario, registry.get(scenario.protocol)
-        info, options = self.info, protocol_options(self.info, scenario.options)
+        info, options = self.info, protocol_options(self.info, scenario.options, scenario.ids)
         service = service_of(scenario.service) if scenario.service else info.default_service
         if service not in info.provides:
             known = ", ".join(s.word for s in info.provides)
@@ -123,16 +123,25 @@ class World:
     def _seat_applications(self, service: Service) -> None:
         """One on each host."""
         scenario, load, hosts = self.scenario, self.scenario.load, self.hosts
-        share = shares(scenario.messages, scenario.talkers)
+        start = round(load.start_ms * MS)
+
+        def submissions(id: int, messages: int) -> Submissions:
+            return source(
+                load.regime, scenario.generator(f"load/{id}"), messages, scenario.sizes,
+                rate=load.rate, batch=load.batch, burst=load.burst, start=start,
+                steps=load.steps(id) if load.rates else (),
+            )  # fmt: skip
+
+        if load.rates:
+            share = portions(scenario.messages, {id: submissions(id, scenario.messages) for id in scenario.talkers})
+        else:
+            share = shares(scenario.messages, scenario.talkers)
         groups = memberships(scenario, scenario.generator("groups"))
         one_by_one = load.regime == "one_by_one"
         turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
         for id, host in hosts.items():  # the tagger's has nothing to say
-            submissions = source(
-                load.regime, scenario.generator(f"load/{id}"), share.get(id, 0), scenario.sizes,
-                rate=load.rate, batch=load.batch, burst=load.burst, start=round(load.start_ms * MS),
-            )  # fmt: skip
-            host.application = Application(scenario, self.driver, host, submissions, service, turns, groups.get(id, ()))
+            line = submissions(id, share.get(id, 0))
+            host.application = Application(scenario, self.driver, host, line, service, turns, groups.get(id, ()))
 
     def run(self) -> Outcome:
         for host in self.hosts.values():
@@ -222,5 +231,8 @@ def level_of(word: str) -> Level:
         raise UsageError(f"level: expected one of {', '.join(v.name.lower() for v in Level)}, got {word!r}") from None
 
 
-def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any]) -> Any:
-    return struct_of(options, info.options, f"options of {info.name}")
+def protocol_options(info: registry.ProtocolInfo, options: dict[str, Any], members: Sequence[int]) -> Any:
+    made = struct_of(options, info.options, f"options of {info.name}")
+    if wrong := info.misfit(made, members):
+        raise UsageError(f"options of {info.name}: {wrong}")
+    return made

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ordercast import registry
 from ordercast.drivers.sizes import frame_bytes
@@ -19,12 +19,13 @@ from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
-from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
+from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
 from ordercast.swarm.shapes import draw_rings, gateways, pure_gateways
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
+from ordercast.workload.sources import PACED
 
 TIMEOUT_MS = 40.0  # T before scaling
 SCALES = (0.5, 1.0, 2.0, 10.0)
@@ -55,7 +56,8 @@ class SeedPlan(Struct, frozen=True):
         core = "all" if len(s.core) == s.members else f"{_ids(s.core)} ({s.away} rest)"
         words = [
             f"seed {self.seed}: {s.protocol} {s.service} n={s.members}",
-            f"load={self.regime}", f"messages={s.messages}", f"sizes={sizes}",
+            f"load={self.regime}", *([f"rates={len(s.load.rates)}"] if s.load.rates else ()),
+            f"messages={s.messages}", f"sizes={sizes}",
             f"T={s.timeout_ms:g}ms (x{self.scale:g})", f"net={s.nets[0].model}/{s.nets[0].delay.law}",
             f"datagram={s.datagram_bytes}", *([f"packet={s.packet_bytes}"] if s.packet_bytes else ()),
             f"wire={str(s.wire).lower()}",
@@ -106,6 +108,8 @@ class _Expansion:
         regime, senders, messages, load = self.load(ids, timeout, heal)
         net = self.net(ids, timeout)
         shape, nets = draw_rings(self.draw("rings"), ids, net) if self.info.rings else ("", (net,))
+        pure = pure_gateways(self.draw("pure"), nets, senders)
+        load = self.rates(load, tuple(member for member in senders or ids if member not in pure), heal)
         packet = self.packet(datagram, net)
         sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
@@ -136,7 +140,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
-            pure=pure_gateways(self.draw("pure"), nets, senders),
+            pure=pure,
             load=load,
             nets=nets,
             hosts=self.hosts(),
@@ -221,6 +225,23 @@ class _Expansion:
                 Load(regime="bursts", rate=short(2 * rate / burst), burst=burst, batch=batch),
             )
         return regime, senders, messages, Load(regime=kind, rate=rate, batch=batch)
+
+    def rates(self, load: Load, talkers: tuple[int, ...], heal: float) -> Load:
+        """In one run of four that go by a rate, where several talk, senders have rates of their own; in half of these
+        some fall silent or begin anew, or all change, up to three times."""
+        draw = self.draw("rates")
+        if load.regime not in PACED or len(talkers) < 2 or draw.random() < 0.75:
+            return load
+        shares = [_log_uniform(draw, 0.02, 1) for _ in talkers]
+        scale = load.rate * len(talkers) / sum(shares)
+        rates = [
+            Pace(members=(member,), rate=short(share * scale)) for member, share in zip(talkers, shares, strict=True)
+        ]
+        for _ in range(draw.choice((0, 0, 1, 2, 3))):
+            some = tuple(sorted(draw.sample(talkers, draw.randint(1, len(talkers) - 1))))
+            rate = draw.choice((0.0, 1.0, _log_uniform(draw, 0.05, 20))) * load.rate
+            rates.append(Pace(members=some, rate=short(rate), at_ms=round(draw.uniform(0, heal), 1)))
+        return structs.replace(load, rates=tuple(rates))
 
     def packet(self, datagram: int, net: Net) -> int:
         """Where datagrams are small and overtake each other, in one run of two packets travel as trains of them."""

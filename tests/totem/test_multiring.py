@@ -205,6 +205,26 @@ def test_a_gateway_promises_nothing_that_still_waits() -> None:
     assert not here.due(1), "idle rings fall silent"
 
 
+def test_gateways_that_wait_for_each_other_tell_what_changes_groups_beyond_what_waits() -> None:
+    """Else each vector message would let go one frame of each."""
+    here = carrying(3)
+    here.need = 9
+    for stamp, control in ((5, False), (7, True)):
+        item = Ordered(replace(frame(1, stamp), groups=("g",), control=control), stamp=stamp, source=1)
+        here.merge.take(0, item, 0)
+        here.feeds[1].forwards.append(Stamped(item.frame, stamp, 1))
+    here.feeds[1].undecided.add((5, 1))
+    here.merge.promise(0, 0, 9)
+    told = here.vector(1)
+    assert told.entries == ((0, 4),) and told.controls == ((0, 6),), "the frame that changes a group waits behind"
+    assert not here.due(1)
+    other = carrying(1)
+    assert other.believable(0, 3, Vector(ViewId(1, 1), 9, (), (), ((1, 6),)))
+    assert not other.believable(0, 2, Vector(ViewId(1, 1), 9, (), (), ((1, 6),)))
+    other.hear(0, 1, Vector(ViewId(1, 1), 9, (), (), ((1, 6),)))
+    assert other.merge.controls == [0, 6] and other.merge.known == [0, 0]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -261,6 +281,19 @@ def test_a_gateway_is_cut_from_one_of_its_rings() -> None:
 def test_messages_of_groups_stay_where_nobody_wants_them() -> None:
     notes = run(STAR, 6, groups=6, service="agreed", load=Load(rate=100.0))
     assert notes["filtered"]
+
+
+def test_a_gateway_that_is_left_alone_decides_what_nobody_wants() -> None:
+    """No datagram comes, so there is no pause after any."""
+    named = (NamedGroup(name="near", members=(1, 2)), NamedGroup(name="far", members=(1, 3)))
+    nets = (Net(members=(1, 2)), Net(members=(1, 3)))
+    gone = (Crash(member=2, at_ms=100.0), Crash(member=3, at_ms=100.0))
+    scenario = Scenario(
+        protocol="multiring", members=3, nets=nets, named_groups=named, senders=(1,), messages=60, faults=gone,
+        load=Load(rate=100.0), heal_ms=900.0, core=(1,),
+    )  # fmt: skip
+    found = judge(scenario)
+    assert not found.breaks, found.breaks[0].text
 
 
 def test_a_pure_gateway_sends_nothing_and_holds_up_nobody() -> None:

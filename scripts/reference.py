@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import click
+import graph_picture
 
 from ordercast import cli, registry
 from ordercast.membership.automaton import TABLE, State
-from ordercast.sim.faults import Crash, Loss
+from ordercast.sim.faults import Crash, Loss, Pause
 from ordercast.sim.scenario import Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace import spacetime
@@ -146,7 +147,16 @@ def picture_of_stamps() -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
+def picture_of_an_absence() -> str:
+    load, away = Load(regime="quasi", rate=20.0, start_ms=200.0), Pause(member=3, at_ms=240.0, for_ms=140.0)
+    scenario = Scenario(protocol="dpg", members=3, messages=18, seed=3, load=load, faults=(away,), timeout_ms=40.0)
+    title = "dpg: member 3 stands still; nobody waits, and it goes on where the others are"
+    return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
+
+
 PICTURES = {
+    "docs/img/dpg.svg": picture_of_an_absence,
+    "docs/img/dpg_graph.svg": graph_picture.picture,
     "docs/img/allack.svg": lambda: picture_of_votes("allack"),
     "docs/img/toto.svg": lambda: picture_of_votes("toto"),
     "docs/img/one_order.svg": picture_of_one_order,

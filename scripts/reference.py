@@ -149,7 +149,10 @@ def picture_of_stamps() -> str:
 
 def picture_of_an_absence() -> str:
     load, away = Load(regime="quasi", rate=20.0, start_ms=200.0), Pause(member=3, at_ms=240.0, for_ms=140.0)
-    scenario = Scenario(protocol="dpg", members=3, messages=18, seed=3, load=load, faults=(away,), timeout_ms=40.0)
+    quick = {"deliv_cycle": 20}
+    scenario = Scenario(
+        protocol="dpg", options=quick, members=3, messages=18, seed=3, load=load, faults=(away,), timeout_ms=40.0
+    )
     title = "dpg: member 3 stands still; nobody waits, and it goes on where the others are"
     return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
 

@@ -103,7 +103,7 @@ class Dpg(Layer):
     # ------------------------------------------------------------------------------------------------ start and time
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        return self._next_tick(now)
+        return [Presence(False, now), *self._next_tick(now)]
 
     def _next_tick(self, now: Nanoseconds) -> list[Action]:
         site = self.site

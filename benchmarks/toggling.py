@@ -1,6 +1,6 @@
 """One member of twenty that comes and goes, under totem and under dpg: time halted and messages a second, with a plot.
 
-`ordercast sweep examples/toggling.toml --plain --keep --out out/toggling`, then
+`ordercast sweep examples/experiments/toggling.toml --plain --keep --out out/toggling`, then
 `python benchmarks/toggling.py out/toggling/trace [--plot docs/img/toggling.svg]`: the table of docs/protocols/dpg.md.
 """
 

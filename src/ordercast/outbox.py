@@ -50,9 +50,15 @@ class Outbox:
     """Own messages, packed, waiting to be originated.  A Sender owns it."""
 
     def __init__(
-        self, me: MemberId, incarnation: Incarnation, frame_bytes: int, length_bytes: int = LENGTH_BYTES
+        self,
+        me: MemberId,
+        incarnation: Incarnation,
+        frame_bytes: int,
+        length_bytes: int = LENGTH_BYTES,
+        most: int = FRAME_MESSAGES_MAX,
     ) -> None:
         assert frame_bytes > length_bytes
+        self.most = most  # messages in a frame
         self.me, self.incarnation, self.frame_bytes = me, incarnation, frame_bytes
         self.length_bytes = length_bytes  # what a message costs beside its own bytes
         self.counter = 0  # last message accepted
@@ -84,15 +90,11 @@ class Outbox:
         if last is not None and not last.takes(service, groups, control):
             last = None
         cost = size + count * self.length_bytes
-        if (
-            last is not None
-            and last.size + cost <= self._limit(groups)
-            and len(last.lengths) + count <= FRAME_MESSAGES_MAX
-        ):
+        if last is not None and last.size + cost <= self._limit(groups) and len(last.lengths) + count <= self.most:
             last.add(payloads, lengths, cost)
         elif count:
             fresh = _Open(first, service, groups, control)
-            if last is None and cost <= self._limit(groups) and count <= FRAME_MESSAGES_MAX:
+            if last is None and cost <= self._limit(groups) and count <= self.most:
                 fresh.add(payloads, lengths, cost)
                 self._frames.append(fresh)
                 self._count += 1
@@ -120,7 +122,7 @@ class Outbox:
                 self._frames.append(last)
                 self._count += last.parts
             if not fits:
-                fits = min(fitting(at, limit - last.size), FRAME_MESSAGES_MAX - len(last.lengths))
+                fits = min(fitting(at, limit - last.size), self.most - len(last.lengths))
             end = at + fits
             if fits:
                 last.add(payloads[at:end], lengths[at:end], sum(lengths[at:end]) + each * fits)

@@ -68,6 +68,16 @@ def test_links_with_a_delay_per_pair():
     assert links.bound >= 700 * US
 
 
+@pytest.mark.parametrize("model", ["links", "graph"])
+def test_a_pair_or_edge_with_a_law_of_its_own(model):
+    far = Edge(a=1, b=2, delay=Delay("uniform", low_us=700, high_us=900))
+    net = medium(Net(model=model, delay=Delay(mean_us=50), mbit=0, edges=(far, Edge(a=1, b=3, us=100.0))))
+    far_times = {at for k in range(40) for at in (net.reach(0, 1, (2,), 1)[0][1], net.reach(0, 2, (1,), 1)[0][1])}
+    assert len(far_times) > 40 and min(far_times) >= 700 * US and max(far_times) <= 900 * US
+    assert net.reach(0, 1, (3,), 1) == [(3, 100 * US)]
+    assert net.bound >= 900 * US
+
+
 def test_fifo_links_let_nobody_overtake():
     delay = Delay("uniform", low_us=1, high_us=1000)
     loose, strict = (medium(Net(model="links", delay=delay, mbit=0, fifo=fifo)) for fifo in (False, True))

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from ordercast.conformance.recording import replay
 from ordercast.errors import UsageError
 from ordercast.sim.faults import Crash, Duplication, Loss, Pause, Slow
-from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.scenario import MS, Hosts, Load, Pace, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
 
@@ -150,3 +152,44 @@ def test_process_groups_are_joined_left_and_addressed():
 def test_groups_need_a_protocol_that_has_them():
     with pytest.raises(UsageError, match="groups: causal has no process groups"):
         run(Scenario(protocol="causal", groups=2))
+
+
+def test_senders_have_rates_of_their_own_that_change() -> None:
+    """Member 1 talks fast and falls silent, 2 goes on, 3 begins late."""
+    rates = (
+        Pace(members=(1,), rate=1000.0),
+        Pace(members=(3,), rate=0.0),
+        Pace(members=(1,), rate=0.0, at_ms=200.0),
+        Pace(members=(3,), rate=500.0, at_ms=300.0),
+    )
+    load = Load(rate=50.0, rates=rates, start_ms=50.0)
+    outcome = run(Scenario(protocol="fifo", members=3, messages=300, seed=2, load=load))
+    times: dict[int, list[float]] = {1: [], 2: [], 3: []}
+    for row in outcome.trace.rows:
+        if row.kind == Kind.SUBMIT:
+            times[row.member].append(row.time_ns / MS)
+    counts = {member: len(line) for member, line in times.items()}
+    assert counts == pytest.approx({1: 150, 2: 25, 3: 125}, abs=30) and sum(counts.values()) == 300
+    assert times[1][0] >= 50.0 and times[1][-1] < 200.0 and times[3][0] >= 300.0
+    assert outcome.delivered == 300
+
+
+def test_one_message_per_frame() -> None:
+    """As the papers count: nothing shares a frame, whatever waits; what is too large is still cut."""
+    scenario = Scenario(
+        protocol="totem", members=3, messages=60, sizes=(10, 3000), load=Load(regime="saturate", batch=10)
+    )
+    for pack in (True, False):
+        outcome = run(scenario.changed(pack=pack))
+        counts = {row.count for row in outcome.trace.rows if row.kind == Kind.ORIGINATE}
+        assert (counts == {1}) != pack
+        assert outcome.delivered == 60
+
+
+def test_a_run_without_packing_and_with_a_small_outbox_replays(tmp_path: Path) -> None:
+    hosts = Hosts(outbox_bytes=500)
+    scenario = Scenario(
+        protocol="token_site", members=2, messages=60, pack=False, hosts=hosts, load=Load(regime="saturate")
+    )
+    run(scenario, level="record", record=tmp_path)
+    assert [found.difference for found in replay(tmp_path)] == ["", ""]

@@ -127,6 +127,25 @@ def test_a_file_as_people_write_it(tmp_path):
         ("closing = 3", "f.toml: line 1: closing: 3: expected heal_ms beside it"),
         ("load = 3", "f.toml: line 1: load: 3: expected a table"),
         ("[load]\nbatch = 0", "f.toml: line 2: load.batch: 0: expected a whole number from 1 to 1000000"),
+        ("[[load.rates]]\nrate = -1", "f.toml: line 2: load.rates[0].rate: -1: expected a number from 0 to 1000000000"),
+        ("[[load.rates]]\nmembers = [2]", "f.toml: line 1: load.rates[0].rate: is missing: expected a number"),
+        (
+            "senders = [1, 3]\n[[load.rates]]\nmembers = [2]\nrate = 5",
+            "f.toml: line 3: load.rates[0].members: member 2: expected some of the senders 1, 3",
+        ),
+        (
+            "[load]\nregime = 'saturate'\n[[load.rates]]\nrate = 5",
+            "f.toml: line 2: load.regime: saturate: expected one of poisson, periodic, quasi, bursts beside load.rates",
+        ),
+        ("pack = 1", "f.toml: line 1: pack: 1: expected true or false"),
+        (
+            "[[nets]]\nmodel = 'links'\nedges = [{ a = 1, b = 2, us = 5, delay = { mean_us = 3 } }]",
+            "f.toml: line 3: nets[0].edges[0].us: 5.0: expected nothing beside the edge's delay",
+        ),
+        (
+            "[[nets]]\nmodel = 'links'\nedges = [{ a = 1, b = 2, delay = { law = 'uniform', low_us = 3 } }]",
+            "f.toml: line 3: nets[0].edges[0].delay: high_us must not be below low_us",
+        ),
         ("[clocks]\ndrift_percent = 11", "f.toml: line 2: clocks.drift_percent: 11: expected a number from 0 to 10"),
         ("nets = []", "f.toml: line 1: nets: an empty array: expected at least one"),
         ("[[nets]]\nmodel = 'x'", "f.toml: line 2: nets[0].model: x: expected one of lan, links, graph"),

@@ -16,7 +16,7 @@ from tests.mutants.hunt import variant
 
 from ordercast.cli import main
 from ordercast.errors import UsageError
-from ordercast.sim.scenario import Scenario
+from ordercast.sim.scenario import Load, Pace, Scenario
 from ordercast.swarm.campaign import ROWS, Campaign, compare
 from ordercast.swarm.judge import judge
 from ordercast.swarm.shrink import keep_members, shrink
@@ -77,8 +77,11 @@ def test_members_left_out_are_renumbered() -> None:
         senders=(2, 5),
         core=(1, 2, 5),
         heal_ms=10.0,
+        load=Load(rates=(Pace(members=(2,), rate=5.0), Pace(members=(2, 5), rate=0.0, at_ms=3.0), Pace(rate=9.0))),
         faults=(Loss(pairs=("2>5", "1>3")), Loss(pairs=("3>*",)), Pause(member=4), Partition(groups=((1, 2), (3, 5)))),
     )
+    without = keep_members(scenario, (1, 5))
+    assert without is not None and without.load.rates == (Pace(members=(2,), rate=0.0, at_ms=3.0), Pace(rate=9.0))
     small = keep_members(scenario, (2, 5))
     assert small is not None and small.members == 2
     assert small.senders == (1, 2) and small.core == ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, convert, structs
 
 from ordercast import registry
 from ordercast.registry import Draw
@@ -69,6 +69,16 @@ def test_every_dimension_is_covered() -> None:
     assert drawn >= set.union(*(set(registry.get(name).survives) - {PERMANENT} for name in registry.names()))
 
 
+@pytest.mark.parametrize("protocol", registry.names())
+def test_rates_differ_and_change_in_some_runs_of_every_protocol(protocol: str) -> None:
+    plans = [expand(seed, (protocol,)) for seed in range(200)]
+    drawn = [plan.scenario.load.rates for plan in plans if plan.scenario.load.rates]
+    assert len(plans) // 20 <= len(drawn) <= len(plans) // 5
+    assert any(pace.at_ms for rates in drawn for pace in rates)
+    assert any(pace.at_ms and not pace.rate for rates in drawn for pace in rates)
+    assert max(max(p.rate for p in rates) / min(p.rate for p in rates if p.rate) for rates in drawn) > 10
+
+
 def test_strengths_spread_over_orders_of_magnitude() -> None:
     chances = [fault.p for plan in PLANS for fault in plan.scenario.faults if getattr(fault, "p", None) is not None]
     assert min(chances) < 0.01 and max(chances) > 0.5
@@ -115,7 +125,7 @@ def test_what_may_be_drawn_is_allowed_and_the_swarm_names_no_option(protocol: st
     assert not [name for name in options.__struct_fields__ if f'"{name}"' in swarm]
     for name, values in registry.draws(options).items():
         for value in values:
-            assert struct_of({name: value}, options, name) == options(**{name: value})
+            assert struct_of({name: value}, options, name) == convert({name: value}, options)
 
 
 def test_the_policy_is_a_dimension_of_its_own() -> None:

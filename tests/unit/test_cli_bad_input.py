@@ -192,6 +192,16 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         *NO_TRACE,
         (["earlier", "--promises", "S99"], "--promises S99: expected ids such as S1,S17,L3"),
     ],
+    "compare": [
+        (["--seeds", "3:3"], "--seeds 3:3: expected A:B with A below B"),
+        (["--messages", "0"], "--messages 0: expected a whole number from 1"),
+        (["--members", "65"], "--members 65: expected a whole number from 1 to 64"),
+        (["--scenario", "nowhere.toml"], "nowhere.toml: "),
+        (["--set", "load.rate=x"], "lan: load.rate: x: expected a number"),
+        (["--protocol", "totem", "--set", "options.phi=0.7"], "options of totem: phi: unknown key phi"),
+        (["--plain", "--master", "local[1]"], "--plain runs without Spark"),
+        (["--plain", "--out", "occupied"], "--out occupied: holds thesis.tex"),
+    ],
     "sweep": [
         ([], "missing argument FILE"),
         (["none.toml"], "none.toml: cannot be read: No such file or directory"),

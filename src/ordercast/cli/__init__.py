@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "replay": "Replay recorded members or golden vectors and compare.",
     "bench": "Measure throughput and latency of a protocol on this machine.",
     "sweep": "Simulate a grid of scenarios.",
+    "compare": "Put protocols side by side under one simulated workload.",
     "measure": "Compute latency and throughput tables from traces.",
     "report": "Make one HTML file of a run.",
     "swarm": "Search for broken promises with random faults.",

@@ -83,15 +83,20 @@ def build(file: Path | None, changes: tuple[str, ...], given: dict[str, Any]) ->
 
     place = str(file) if file is not None else "scenario"
     table = Scenario.from_file(file).to_dict() if file is not None else {}
+    return Scenario.from_dict(change(table, given, changes), place)
+
+
+def change(table: dict[str, Any], given: dict[str, Any], changes: tuple[str, ...]) -> dict[str, Any]:
+    """What options and --set say, put into a scenario's table."""
     for name, value in given.items():
         if value is not None:
             table["sizes" if name == "size" else name] = [value] if name == "size" else value
-    for change in changes:
-        key, sign, text = change.partition("=")
+    for words in changes:
+        key, sign, text = words.partition("=")
         if not sign or not key.strip():
-            raise UsageError(f"--set {change!r}: expected KEY=VALUE, as load.rate=50")
-        _put(table, key.strip().split("."), _value(text.strip()), change)
-    return Scenario.from_dict(table, place)
+            raise UsageError(f"--set {words!r}: expected KEY=VALUE, as load.rate=50")
+        _put(table, key.strip().split("."), _value(text.strip()), words)
+    return table
 
 
 def _put(table: dict[str, Any], path: list[str], value: Any, change: str) -> None:

@@ -84,14 +84,14 @@ def trace_options(command: Callable[..., int]) -> Callable[..., int]:
         force_option,
         click.option("--tasks", type=Whole(1, 100_000), default=None, help="Into how many tasks the files are cut."),
         click.option("--skip-bad", is_flag=True, help=several),
-        click.option("--plain", is_flag=True, callback=_alone, help="In this process, without Spark."),
+        click.option("--plain", is_flag=True, callback=alone, help="In this process, without Spark."),
         click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."),
     ):
         called = option(called)
     return called
 
 
-def _alone(ctx: click.Context, param: click.Parameter, plain: bool) -> bool:
+def alone(ctx: click.Context, param: click.Parameter, plain: bool) -> bool:
     """Called after --master and --conf, which are eager, are known."""
     if plain and (ctx.params.get("master") or ctx.params.get("conf")):
         raise UsageError("--plain runs without Spark: it excludes --master and --conf")

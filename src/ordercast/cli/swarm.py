@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ordercast.cli.common import (
-    BadValue,
     Number,
     Protocol,
+    Seeds,
     Whole,
     emit,
     force_option,
@@ -32,26 +32,7 @@ if TYPE_CHECKING:
     from ordercast.swarm.summary import Summary
     from ordercast.swarm.task import SeedRow, Task
 
-SEEDS_MAX = 10**12
 _NOT_SHRUNK: dict[str, Any] = {"members": None, "messages": None, "faults": None, "directory": None}
-
-
-class Seeds(click.ParamType):
-    """A:B, from A up to but not including B; or one seed."""
-
-    name = "a:b"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        if isinstance(value, range):
-            return value
-        first, colon, last = str(value).strip().partition(":")
-        last = last if colon else first
-        if not all(end.isascii() and end.isdigit() and int(end[:14]) <= SEEDS_MAX for end in (first, last)):
-            raise BadValue(f"{short(value)}: expected A:B with whole numbers from 0, such as 0:500", ctx, param)
-        a, b = int(first), int(last) + (0 if colon else 1)
-        if b <= a:
-            raise BadValue(f"{short(value)}: expected A:B with A below B (B itself is not run)", ctx, param)
-        return range(a, b)
 
 
 @click.command("swarm")

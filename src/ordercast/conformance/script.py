@@ -52,6 +52,7 @@ from ordercast.contract import (
 )
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
+from ordercast.toml_input import value_of
 from ordercast.types import ALL_CONTINUE, Frame, Identity, Peer, Service, Submission, View, ViewId, ViewKind
 
 DASHES = "----"
@@ -104,7 +105,8 @@ class Script:
             raise UsageError(f"partition: {wrong}")
         self.partition = partition
         self.factory = self.maker or info.factory
-        self.options = msgspec.convert(options, info.options, strict=False)
+        given = {key: value_of(text) if text.startswith("[") else text for key, text in options.items()}
+        self.options = msgspec.convert(given, info.options, strict=False)
         self.timeout_ns, self.frame_bytes = duration_ns(T), int(frame)
         self.tagger = info.tagger if getattr(self.options, "channel", "") == "tagger" else None
         for id in range(1 if self.tagger is None else TAGGER, int(n) + 1):

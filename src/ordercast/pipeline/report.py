@@ -68,8 +68,12 @@ def write(
     facts: Sequence[tuple[str, str]] = (),
 ) -> Path:
     """Write the page; what it is made of comes from verify (summary) and measure (tables)."""
-    path = Path(report_path)
-    text = page(content(summary, tables, units=units, title=title, engine=engine, facts=facts))
+    return write_page(Path(report_path), content(summary, tables, units=units, title=title, engine=engine, facts=facts))
+
+
+def write_page(path: Path, content: Content) -> Path:
+    """Whole or not at all."""
+    text = page(content)
     half = path.with_name(path.name + ".half")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +100,7 @@ def content(
     out.facts = [*facts, *_facts(summary, tables)]
     if summary is not None:
         out.promises = [_line(line) for line in summary.lines]
-        drawn = units if len(units) <= 1000 else ()
-        out.breaks = [_break(row, drawn if k < PICTURES_MAX else ()) for k, row in enumerate(_varied(summary.broken))]
-        out.breaks_total = summary.broken_total
+        show_breaks(out, summary, units)
         out.doubts = [(row["run"], row["promise"], _short(row)) for row in summary.doubts[:20]]
         out.set_aside = [(row["path"], row["offset"] or 0, row["text"]) for row in summary.unreadable]
     out.plots = curves.of_tables(tables, units)
@@ -110,6 +112,13 @@ def content(
     if not plots.available():
         out.foot += " Plots are missing: they need matplotlib (pip install 'ordercast[plots]')."
     return out
+
+
+def show_breaks(out: Content, summary: Summary, units: Sequence[Unit]) -> None:
+    """What broke, the first few with a picture."""
+    drawn = units if len(units) <= 1000 else ()
+    out.breaks = [_break(row, drawn if k < PICTURES_MAX else ()) for k, row in enumerate(_varied(summary.broken))]
+    out.breaks_total = summary.broken_total
 
 
 # ------------------------------------------------------------------------------------------------------------- words

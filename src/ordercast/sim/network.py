@@ -12,8 +12,8 @@ import heapq
 import random
 
 from ordercast.contract import TAGGER
-from ordercast.sim.law import US
-from ordercast.sim.scenario import Net, Scenario
+from ordercast.sim.law import US, Delay, Sampler
+from ordercast.sim.scenario import Edge, Net, Scenario
 
 Arrivals = list[tuple[int, int]]  # (member, time)
 
@@ -84,9 +84,10 @@ class Links(Medium):
 
     def __init__(self, spec: Net, index: int, scenario: Scenario, generator: random.Random, hears_self: bool) -> None:
         super().__init__(spec, index, scenario, generator, hears_self)
-        self.more: dict[tuple[int, int], int] = {}
+        self.more: dict[tuple[int, int], Sampler] = {}
         for edge in spec.edges:
-            self.more[edge.a, edge.b] = self.more[edge.b, edge.a] = round(edge.us * US)
+            law = edge.delay or Delay("constant", mean_us=edge.us)
+            self.more[edge.a, edge.b] = self.more[edge.b, edge.a] = law.sampler(generator)
         self.together = spec.delay.same_for_all and not self.more
         self.free = dict.fromkeys(self.members, 0)
 
@@ -100,14 +101,18 @@ class Links(Medium):
         sent = self.at(time, source, size) - self.fixed
         draw, more = self.draw, self.more
         if more:
-            arrivals = [(m, sent + more[source, m] if (source, m) in more else sent + draw()) for m in to]
+            arrivals = [(m, sent + (more[source, m]() if (source, m) in more else draw())) for m in to]
         else:
             arrivals = [(m, sent + draw()) for m in to]
         return self._in_order(source, arrivals)
 
     @property
     def bound(self) -> int:
-        return max([super().bound, *self.more.values()])
+        return max([super().bound, *map(_bound, self.spec.edges)])
+
+
+def _bound(edge: Edge) -> int:
+    return edge.delay.bound if edge.delay else round(edge.us * US)
 
 
 class Graph(Medium):
@@ -116,10 +121,13 @@ class Graph(Medium):
     def __init__(self, spec: Net, index: int, scenario: Scenario, generator: random.Random, hears_self: bool) -> None:
         super().__init__(spec, index, scenario, generator, hears_self)
         self.edges: dict[int, dict[int, int]] = {}
+        self.laws: dict[tuple[int, int], Sampler] = {}  # of edges that have one of their own
         for edge in spec.edges:
-            length = round(edge.us * US)
-            self.edges.setdefault(edge.a, {})[edge.b] = length
-            self.edges.setdefault(edge.b, {})[edge.a] = length
+            length = round(edge.delay.mean if edge.delay else edge.us * US)
+            for a, b in ((edge.a, edge.b), (edge.b, edge.a)):
+                self.edges.setdefault(a, {})[b] = length
+                if edge.delay:
+                    self.laws[a, b] = edge.delay.sampler(generator)
         if scenario.tagger:  # it sits beside the first node
             beside = min(self.edges)
             self.edges[TAGGER] = {beside: 0}
@@ -169,12 +177,15 @@ class Graph(Medium):
         edge = (before, node)
         free = self.free.get(edge, 0)
         self.free[edge] = free = (start if start > free else free) + busy
-        at[node] = free + (self.edges[before][node] or self.draw())
+        law = self.laws.get(edge)
+        at[node] = free + (law() if law else self.edges[before][node] or self.draw())
         return at[node]
 
     @property
     def bound(self) -> int:
-        longest = max(length or super(Graph, self).bound for ends in self.edges.values() for length in ends.values())
+        usual = super().bound
+        lengths = [_bound(edge) for edge in self.spec.edges] + ([0] if TAGGER in self.edges else [])
+        longest = max(length or usual for length in lengths)
         return longest * max(1, len(self.edges) - 1)
 
 

@@ -19,6 +19,7 @@ from ordercast.drivers.sizes import least_packet
 from ordercast.limits import (
     DATAGRAM_BYTES_MAX,
     DATAGRAM_BYTES_MIN,
+    GROUP_NAME_BYTES_MAX,
     GROUPS_MAX,
     MEMBERS_MAX,
     STORED_NUMBER_MAX,
@@ -29,6 +30,7 @@ from ordercast.sim.law import Delay
 from ordercast.toml_input import NOTHING, Source
 from ordercast.types import ALL_CONTINUE, POLICIES, Service
 from ordercast.words import one_of
+from ordercast.workload.sources import PACED
 
 MS = 1_000_000  # nanoseconds
 GROUP = "simulated"
@@ -41,6 +43,14 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     """Base of a scenario's tables."""
 
 
+class Pace(Part, frozen=True, kw_only=True):
+    """From `at_ms` on these members submit at `rate`; 0: not at all."""
+
+    members: tuple[Id, ...] = ()  # nobody named: all senders
+    rate: Annotated[float, Meta(ge=0, le=1e9)]
+    at_ms: Ms = 0.0
+
+
 class Load(Part, frozen=True, kw_only=True):
     """When the senders submit.
 
@@ -48,22 +58,34 @@ class Load(Part, frozen=True, kw_only=True):
     bursts: `rate` bursts a second of `burst` submissions each.  saturate: as much as keeps `window` own messages on
     their way.  one_by_one: the senders take turns, each submits when the one before was delivered to its sender.
     idle: nothing (the messages are not sent).  Each submission holds `batch` messages.
+    `rates` gives senders other rates than `rate`, from the beginning or from some time on; of two for the same time the
+    later one holds.  Then the messages are shared out by what each submits until they are all submitted.
     """
 
     regime: Literal["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one", "idle"] = "poisson"
     rate: Rate = 1000.0
+    rates: tuple[Pace, ...] = ()
     batch: AtLeastOne = 1
     burst: AtLeastOne = 50
     window: AtLeastOne = 64
     start_ms: Ms = 0.0
 
+    def steps(self, member: int) -> tuple[tuple[int, float], ...]:
+        """(from when in ns, submissions a second) of a sender, by time."""
+        steps = {0: self.rate}
+        for pace in self.rates:
+            if not pace.members or member in pace.members:
+                steps[round(pace.at_ms * MS)] = pace.rate
+        return tuple(sorted(steps.items()))
+
 
 class Edge(Part, frozen=True, kw_only=True):
-    """A link of a graph net (both ways), or the delay of one pair of a `links` net."""
+    """A link of a graph net (both ways), or the delay of one pair of a `links` net: a constant, or a law of its own."""
 
     a: Id
     b: Id
     us: Us = 0.0
+    delay: Delay | None = None
 
 
 class Net(Part, frozen=True, kw_only=True):
@@ -93,22 +115,41 @@ class Cost(Part, frozen=True, kw_only=True):
     latency_us: Us = 0.0
 
 
-class Hosts(Part, frozen=True, kw_only=True):
-    """Every host is one server with a finite input buffer."""
+class Costs(Part, frozen=True, kw_only=True):
+    """What the steps of a host cost."""
 
-    model: Literal["", "dpg-paper"] = ""  # the machines of a paper instead of the costs below: sim/models.py
-    buffer_packets: Count = 0  # 0: no limit by number
-    buffer_bytes: Bytes = 4 * 2**20
     receive: Cost = Cost()
     transmit: Cost = Cost()
     submit: Cost = Cost()
     deliver: Cost = Cost()
     timer: Cost = Cost()
     work: Cost = Cost()  # per unit a core notes as "work"; only `us` and `latency_us`
+
+
+class OtherHosts(Costs, frozen=True, kw_only=True):
+    """Hosts of some members that are not like those of the others."""
+
+    members: tuple[Id, ...]
+
+
+class Hosts(Costs, frozen=True, kw_only=True):
+    """Every host is one server with a finite input buffer."""
+
+    model: Literal["", "dpg-paper", "totem-paper"] = ""  # the machines of a paper instead of the costs: sim/models.py
+    buffer_packets: Count = 0  # 0: no limit by number
+    buffer_bytes: Bytes = 4 * 2**20
     disk_us: Us = 100.0  # one durable write
     unreachable: bool = False  # a unicast to a dead process on a host that is up is answered: nobody there
     outbox_bytes: Bytes = 0  # submitted and not yet originated; more is refused; 0: the product's limit
     room_frames: Count = 0  # delivery space of the application given at start; 0: unlimited, nothing is said
+
+
+class NamedGroup(Part, frozen=True, kw_only=True):
+    """A process group, who is in it, and which share of its members' messages goes to it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=GROUP_NAME_BYTES_MAX)]
+    members: tuple[Id, ...]
+    share: Annotated[float, Meta(ge=0, le=1)] = 1.0  # beside those of the other groups that a sender is in
 
 
 class Clocks(Part, frozen=True, kw_only=True):
@@ -138,9 +179,13 @@ class Scenario(Part, frozen=True, kw_only=True):
     sizes: tuple[Size, ...] = (64,)  # bytes; each message draws one of them
     senders: tuple[Id, ...] = ()  # nobody named: all talk
     groups: Annotated[int, Meta(ge=0, le=GROUPS_MAX)] = 0  # process groups; each member joins some and submits to them
+    named_groups: tuple[NamedGroup, ...] = ()  # instead: these
+    pure: tuple[Id, ...] = ()  # gateways that send nothing and read nothing
     load: Load = Load()
+    pack: bool = True  # messages share frames; false: each has one, or several, of its own
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()
+    other_hosts: tuple[OtherHosts, ...] = ()
     clocks: Clocks = Clocks()
     start: Start = Start()
     timeout_ms: Annotated[float, Meta(ge=1, le=DAY_MS)] = 40.0  # T
@@ -226,9 +271,27 @@ class Scenario(Part, frozen=True, kw_only=True):
             source.wrong(key, self.packet_largest, f"{least} or more with {self.members} members")
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
+        self._judge_rates(source)
+        self._known(source, "pure", self.pure)
+        for k, group in enumerate(self.named_groups):
+            self._known(source, f"named_groups[{k}].members", group.members)
+        for k, hosts in enumerate(self.other_hosts):
+            self._known(source, f"other_hosts[{k}].members", hosts.members)
+        if self.groups and self.named_groups:
+            source.fault("groups", f"{self.groups}, and groups are named: remove one of the two")
         self._judge_nets(source)
         for k, fault in enumerate(self.faults):
             self._judge_fault(source, f"faults[{k}]", fault)
+
+    def _judge_rates(self, source: Source) -> None:
+        load = self.load
+        if load.rates and load.regime not in PACED:
+            source.wrong("load.regime", load.regime, f"one of {', '.join(PACED)} beside load.rates")
+        for k, pace in enumerate(load.rates):
+            silent = [member for member in pace.members if member not in self.talkers]
+            if silent:
+                names = ", ".join(map(str, self.talkers))
+                source.fault(f"load.rates[{k}].members", f"member {silent[0]}: expected some of the senders {names}")
 
     def _judge_nets(self, source: Source) -> None:
         if not self.nets:
@@ -237,11 +300,19 @@ class Scenario(Part, frozen=True, kw_only=True):
             self._known(source, f"nets[{k}].members", net.members)
             for words in net.delay.faults():
                 source.fault(f"nets[{k}].delay", words)
+            for j, edge in enumerate(net.edges):
+                for words in edge.delay.faults() if edge.delay else ():
+                    source.fault(f"nets[{k}].edges[{j}].delay", words)
+                if edge.delay and edge.us:
+                    source.wrong(f"nets[{k}].edges[{j}].us", edge.us, "nothing beside the edge's delay")
             if net.model == "graph" and not net.edges:
                 source.wrong(f"nets[{k}].edges", [], "at least one, a graph has none otherwise")
         homeless = [m for m in self.ids if not any(m in self.on_net(net) for net in self.nets)]
         if homeless and self.nets:
             source.fault("nets", f"member {homeless[0]} sits on none")
+        for k, member in enumerate(self.pure):
+            if len(self.nets_of(member)) < 2 or member in self.senders:
+                source.wrong(f"pure[{k}]", member, "a member on two nets or more that sends nothing")
 
     def _judge_fault(self, source: Source, path: str, fault: Fault) -> None:
         def wrong(key: str, expected: str) -> None:
@@ -279,7 +350,7 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     @property
     def talkers(self) -> tuple[int, ...]:
-        return tuple(sorted(self.senders)) or self.ids
+        return tuple(sorted(self.senders)) or tuple(id for id in self.ids if id not in self.pure)
 
     @property
     def packet_largest(self) -> int:
@@ -292,6 +363,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     def generator(self, name: str) -> random.Random:
         """A stream of its own for each use of chance, so that a smaller scenario keeps the draws of the rest."""
         return random.Random(f"{self.seed}/{name}")
+
+    def nets_of(self, member: int) -> tuple[int, ...]:
+        return tuple(k for k, net in enumerate(self.nets) if member in self.on_net(net))
 
     def on_net(self, net: Net) -> tuple[int, ...]:
         """Who sits on a net, sorted."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ordercast import registry
 from ordercast.drivers.sizes import frame_bytes
@@ -19,12 +19,13 @@ from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault, Storm
 from ordercast.sim.law import Delay
-from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Scenario, Start
+from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
-from ordercast.swarm.shapes import draw_rings, gateways
+from ordercast.swarm.shapes import draw_bus, draw_rings, gateways, pure_gateways
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
+from ordercast.workload.sources import PACED
 
 TIMEOUT_MS = 40.0  # T before scaling
 SCALES = (0.5, 1.0, 2.0, 10.0)
@@ -55,12 +56,14 @@ class SeedPlan(Struct, frozen=True):
         core = "all" if len(s.core) == s.members else f"{_ids(s.core)} ({s.away} rest)"
         words = [
             f"seed {self.seed}: {s.protocol} {s.service} n={s.members}",
-            f"load={self.regime}", f"messages={s.messages}", f"sizes={sizes}",
+            f"load={self.regime}", *([f"rates={len(s.load.rates)}"] if s.load.rates else ()),
+            f"messages={s.messages}", f"sizes={sizes}",
             f"T={s.timeout_ms:g}ms (x{self.scale:g})", f"net={s.nets[0].model}/{s.nets[0].delay.law}",
             f"datagram={s.datagram_bytes}", *([f"packet={s.packet_bytes}"] if s.packet_bytes else ()),
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
             *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
+            *([f"pure={_ids(s.pure)}"] if s.pure else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -80,9 +83,6 @@ def expand(seed: int, protocols: Sequence[str] = ()) -> SeedPlan:
     return _Expansion(seed, registry.get(protocol)).plan()
 
 
-ONE_ORDER = frozenset(("crash", "pause", "leave", "slow", "drift", "clock", "overload"))
-
-
 class _Expansion:
     """The draws of one seed, dimension by dimension."""
 
@@ -95,7 +95,7 @@ class _Expansion:
 
     def plan(self) -> SeedPlan:
         on, off, left_out = self.families()
-        bus = self.bus()
+        bus = draw_bus(self.draw("bus")) if self.info.tagger is not None else frozenset()
         if bus:
             on = tuple(family for family in on if family in bus)
         if PERMANENT in on:
@@ -113,6 +113,8 @@ class _Expansion:
         if bus:
             net = Net(delay=Delay("constant", mean_us=net.delay.mean_us or 50.0))
         shape, nets = draw_rings(self.draw("rings"), ids, net) if self.info.rings else ("", (net,))
+        pure = pure_gateways(self.draw("pure"), nets, senders)
+        load = self.rates(load, tuple(member for member in senders or ids if member not in pure), heal)
         packet = self.packet(datagram, net)
         sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
@@ -143,6 +145,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
+            pure=pure,
             load=load,
             nets=nets,
             hosts=self.hosts(),
@@ -183,14 +186,6 @@ class _Expansion:
         else:
             on = [family for family in able if draw.random() < 0.5]
         return tuple(on), tuple(family for family in able if family not in on), left_out
-
-    def bus(self) -> frozenset[str]:
-        """In one run of five there is no tagger, where others have one, but a LAN that all hear in one order; these
-        families keep it.  In one of five of them it is broken: marks then contradict each other, and hurt nobody."""
-        draw = self.draw("bus")
-        if self.info.tagger is None or draw.random() >= 0.2:
-            return frozenset()
-        return ONE_ORDER | {"reordering"} if draw.random() < 0.2 else ONE_ORDER
 
     def members(self, least: int, most: int) -> int:
         draw = self.draw("members")
@@ -235,6 +230,23 @@ class _Expansion:
                 Load(regime="bursts", rate=short(2 * rate / burst), burst=burst, batch=batch),
             )
         return regime, senders, messages, Load(regime=kind, rate=rate, batch=batch)
+
+    def rates(self, load: Load, talkers: tuple[int, ...], heal: float) -> Load:
+        """In one run of four that go by a rate, where several talk, senders have rates of their own; in half of these
+        some fall silent or begin anew, or all change, up to three times."""
+        draw = self.draw("rates")
+        if load.regime not in PACED or len(talkers) < 2 or draw.random() < 0.75:
+            return load
+        shares = [_log_uniform(draw, 0.02, 1) for _ in talkers]
+        scale = load.rate * len(talkers) / sum(shares)
+        rates = [
+            Pace(members=(member,), rate=short(share * scale)) for member, share in zip(talkers, shares, strict=True)
+        ]
+        for _ in range(draw.choice((0, 0, 1, 2, 3))):
+            some = tuple(sorted(draw.sample(talkers, draw.randint(1, len(talkers) - 1))))
+            rate = draw.choice((0.0, 1.0, _log_uniform(draw, 0.05, 20))) * load.rate
+            rates.append(Pace(members=some, rate=short(rate), at_ms=round(draw.uniform(0, heal), 1)))
+        return structs.replace(load, rates=tuple(rates))
 
     def packet(self, datagram: int, net: Net) -> int:
         """Where datagrams are small and overtake each other, in one run of two packets travel as trains of them."""

@@ -14,10 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.errors import UsageError
+from ordercast.nets import apart
 from ordercast.sim import faults as f
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Hosts, Load, Net, Scenario, Start
 from ordercast.swarm.judge import DISAGREE, RAISES, Judgement, Maker, judge
+from ordercast.swarm.shapes import gateways
 
 SEEDS = 4  # other seeds that a step is tried with
 PLAIN_NETS = ((Net(),), (Net(model="links", delay=Delay("uniform", low_us=50.0, high_us=500.0)),))
@@ -156,7 +158,7 @@ class _Shrinker:
         """Everything that is not its default, made the default."""
         for name, value in (
             ("hosts", Hosts()), ("clocks", Clocks()), ("start", Start()), ("options", {}), ("wire", False),
-            ("sizes", (64,)), ("packet_bytes", 0), ("datagram_bytes", 1472),
+            ("sizes", (64,)), ("pack", True), ("packet_bytes", 0), ("datagram_bytes", 1472),
             ("timeout_ms", 40.0), ("core", ()), ("senders", ()),
         ):  # fmt: skip
             if getattr(self.best, name) != value:
@@ -164,6 +166,9 @@ class _Shrinker:
         self.simpler("nets", PLAIN_NETS, "a plain net")
         if len(self.best.sizes) > 1:
             self.first_of((self.best.changed(sizes=(size,)), "one size") for size in self.best.sizes)
+        if self.best.load.rates:
+            plain = msgspec.structs.replace(self.best.load, rates=())
+            self.attempt(self.best.changed(load=plain), "one rate for all", 2)
         self.simpler("load", PLAIN_LOADS, "a plain load")
 
     def simpler(self, name: str, values: Sequence[Any], step: str) -> None:
@@ -257,7 +262,8 @@ def _sooner(scenario: Scenario, share: float) -> Scenario | None:
         )
         for fault in scenario.faults
     )
-    load = msgspec.structs.replace(scenario.load, start_ms=less(scenario.load.start_ms))
+    rates = tuple(msgspec.structs.replace(pace, at_ms=less(pace.at_ms)) for pace in scenario.load.rates)
+    load = msgspec.structs.replace(scenario.load, start_ms=less(scenario.load.start_ms), rates=rates)
     return scenario.changed(heal_ms=less(scenario.heal_ms), faults=faults, load=load)
 
 
@@ -282,10 +288,20 @@ def keep_members(scenario: Scenario, keep: Sequence[int]) -> Scenario | None:
         else Net(members=those(net.members))
         for net in scenario.nets
     )
+    if apart([net.members or range(1, n + 1) for net in nets]):
+        return None  # rings without a gateway
+    gates = gateways(nets)
     faults = tuple(kept for fault in scenario.faults if (kept := _renumbered(fault, new, n)) is not None)
-    return scenario.changed(
-        members=n, senders=those(scenario.senders), core=core if len(core) < n else (), nets=nets, faults=faults
+    rates = tuple(
+        msgspec.structs.replace(pace, members=those(pace.members))
+        for pace in scenario.load.rates
+        if not pace.members or those(pace.members)
     )
+    load = msgspec.structs.replace(scenario.load, rates=rates)
+    return scenario.changed(
+        members=n, senders=those(scenario.senders), core=core if len(core) < n else (), nets=nets, faults=faults,
+        load=load, pure=tuple(id for id in those(scenario.pure) if id in gates),
+    )  # fmt: skip
 
 
 def _renumbered(fault: f.AnyFault, new: dict[int, int], n: int) -> f.AnyFault | None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from ordercast import files
 from ordercast.contract import Action, Event, Setup
 from ordercast.errors import RunError, TraceError
+from ordercast.limits import OUTBOX_BYTES_MAX
 from ordercast.stack import Stack
 from ordercast.trace.schema import SCHEMA_VERSION, Header
 from ordercast.types import Identity, Peer, Service, Submission
@@ -123,6 +124,9 @@ class Recorded(Struct):
     random_state: list[Any]  # random.Random.getstate(), before the core was made
     schema: int = SCHEMA_VERSION
     on_nets: dict[int, tuple[int, ...]] = {}  # who was configured on each of its nets, where they are several
+    outbox_bytes: int = OUTBOX_BYTES_MAX
+    pack: bool = True
+    pure: bool = False
 
 
 class Entry(NamedTuple):
@@ -141,6 +145,7 @@ def recorded(header: Header, setup: Setup) -> Recorded:
     return Recorded(
         header, setup.identity.me, setup.identity.incarnation, options, setup.timeout_ns, setup.frame_bytes,
         setup.nets, [state[0], list(state[1]), state[2]], on_nets=dict(setup.on_nets),
+        outbox_bytes=setup.outbox_bytes, pack=setup.pack, pure=setup.pure,
     )  # fmt: skip
 
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import click
+import graph_picture
 
 from ordercast import cli, registry
 from ordercast.membership.automaton import TABLE, State
-from ordercast.sim.faults import Crash, Loss
+from ordercast.sim.faults import Crash, Loss, Pause
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Edge, Load, Net, Scenario
 from ordercast.sim.world import run
@@ -147,6 +148,16 @@ def picture_of_stamps() -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
+def picture_of_an_absence() -> str:
+    load, away = Load(regime="quasi", rate=20.0, start_ms=200.0), Pause(member=3, at_ms=240.0, for_ms=140.0)
+    quick = {"deliv_cycle": 20}
+    scenario = Scenario(
+        protocol="dpg", options=quick, members=3, messages=18, seed=3, load=load, faults=(away,), timeout_ms=40.0
+    )
+    title = "dpg: member 3 stands still; nobody waits, and it goes on where the others are"
+    return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
+
+
 def picture_of_promises() -> str:
     load = Load(regime="periodic", rate=400.0, start_ms=60.0)
     scenario = Scenario(protocol="symmetric", members=3, messages=6, seed=3, load=load)
@@ -170,6 +181,8 @@ def picture_of_roles() -> str:
 PICTURES = {
     "docs/img/hybrid.svg": picture_of_roles,
     "docs/img/symmetric.svg": picture_of_promises,
+    "docs/img/dpg.svg": picture_of_an_absence,
+    "docs/img/dpg_graph.svg": graph_picture.picture,
     "docs/img/allack.svg": lambda: picture_of_votes("allack"),
     "docs/img/toto.svg": lambda: picture_of_votes("toto"),
     "docs/img/one_order.svg": picture_of_one_order,

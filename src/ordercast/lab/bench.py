@@ -137,14 +137,17 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
         if config is None:
             config = make_config(plan, base, hosts)
         key = "" if config.key_path is None else str(config.key_path.absolute())
-        changed = msgspec.structs.replace(config, trace=TraceConfig("off"), state_dir=str(base / "s"), key=key)
+        exact = registry.get(config.protocol).exact
+        trace = TraceConfig("off") if exact else TraceConfig("deliver", str(base / "trace"))
+        changed = msgspec.structs.replace(config, trace=trace, state_dir=str(base / "s"), key=key)
         text = configuration.dump(changed)
         async with fleet(base / "logs") as group, fleet(base / "logs") as aside:
             if config.tagger is not None:
                 file = base / "group-tagger.toml"
                 file.write_text(text)
                 await aside.start_tagger(file, hosts[0].enter if hosts else ())
-            return await _run(plan, config, text, base, hosts, group)
+            figures = await _run(plan, config, text, base, hosts, group)
+        return figures if exact else figures | violations(base / "trace")
 
 
 def home(config: GroupConfig, me: int) -> int:
@@ -245,6 +248,19 @@ def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str
         "datagrams_lost": sum(s["datagrams"]["lost_here"] for s in status),
         "drops": sum(sum(s["drops"].values()) for s in status),
     }
+
+
+def violations(trace: Path) -> dict[str, Any]:
+    """Where the order is not exact: how many frames violate it, and the bounds of their share."""
+    from ordercast.trace.load import load_columns
+    from ordercast.verify.columns.model import Run
+    from ordercast.verify.columns.quasi import tally
+    from ordercast.verify.quasi import bounds
+
+    ((header, columns),) = load_columns(trace)
+    found = tally(Run(columns, header))
+    low, high = bounds(found.violating, found.messages)
+    return {"violating": found.violating, "judged": found.messages, "rate_least": low, "rate_most": high}
 
 
 def bench(plan: BenchPlan, config: GroupConfig | None = None) -> dict[str, Any]:

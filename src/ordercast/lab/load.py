@@ -21,9 +21,10 @@ import msgspec
 from ordercast import config as configuration
 from ordercast.errors import OrdercastError, Overloaded
 from ordercast.lab.echo import EchoMeter, table_bytes
-from ordercast.live import lifeline, tuning
+from ordercast.live import build, lifeline, tuning
 from ordercast.live.alarm import Alarm
 from ordercast.live.group import Group
+from ordercast.trace.schema import Level
 from ordercast.types import Batch, Service, View
 
 CHECKPOINT_FRAMES = 64
@@ -245,7 +246,9 @@ async def main(spec: Spec) -> None:
     config = configuration.load(spec.config, spec.me)
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    group = Group(config, spec.me, folder=config.state_path(spec.me))
+    level, service = Level[config.trace.level.upper()], Service[spec.service.upper()]
+    trace = None if level is Level.OFF else build.Trace(config.group, config.trace_path, level, service)
+    group = Group(config, spec.me, folder=config.state_path(spec.me), trace=trace)
     async with group:
         load = Load(spec, group)
         reader = asyncio.create_task(load.read())
@@ -271,6 +274,7 @@ async def main(spec: Spec) -> None:
                 say(result=load.result())
             else:
                 break
+        group.end_trace()
         reader.cancel()
 
 

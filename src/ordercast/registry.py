@@ -71,6 +71,7 @@ class ProtocolInfo(Struct, frozen=True):
     changes_views: bool = False  # survives a crash of a member: `--kill` is allowed
     exact: bool = True  # total order with certainty (DPG: false)
     tagger: Callable[[Setup], Stack] | None = None  # what numbers for a group that asks for it, and is no member
+    on_a_bus: dict[str, Any] = {}  # its options on one channel that all hear alike, which the swarm draws then, too
     one_datagram: bool = False  # its packets never travel as a train: a loss must be of one of them
     hears_self: bool = False  # wants its own datagrams back from the network
     rings: bool = False  # stands on several nets at once: the swarm draws them, a configuration may name them

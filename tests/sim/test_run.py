@@ -19,7 +19,7 @@ ROUGH = Scenario(
     protocol="token_site",
     members=4,
     messages=300,
-    seed=7,
+    seed=8,
     wire=True,
     faults=(
         Loss(p=0.2, at_ms=5, until_ms=60),

@@ -95,7 +95,7 @@ class _Expansion:
 
     def plan(self) -> SeedPlan:
         on, off, left_out = self.families()
-        bus = draw_bus(self.draw("bus")) if self.info.tagger is not None else frozenset()
+        bus = draw_bus(self.draw("bus")) if self.info.on_a_bus else frozenset()
         if bus:
             on = tuple(family for family in on if family in bus)
         if PERMANENT in on:
@@ -137,7 +137,7 @@ class _Expansion:
         permanent = PERMANENT in on
         scenario = Scenario(
             protocol=self.info.name,
-            options=self.options() | ({"channel": "lan"} if bus else {}),
+            options=self.options() | (self.info.on_a_bus if bus else {}),
             service=self.draw("service").choice(self.info.provides).word,
             members=n,
             seed=self.seed,

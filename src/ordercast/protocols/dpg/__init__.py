@@ -29,6 +29,7 @@ PROTOCOLS = {
         paper="Membership-insensitive totally ordered multicast: properties and performance (Konorski)",
         factory=dpg,
         tagger=tagger,
+        on_a_bus={"channel": "lan"},
         packets=PACKETS,
         provides=(Service.QUASI,),
         promises={"quasi": ("S1", "S2", "S3", "Q1", "L6", "L7", "L11", "L12")},

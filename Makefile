@@ -70,6 +70,7 @@ membership: setup
 
 every-packet: setup
 	$(PY) tests/transis/every_packet.py
+	$(PY) tests/totem/gateway_crashes.py
 
 every-way: setup
 	$(PY) -m tests.toto.every_way

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import gateway_crashes
 import pytest
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
+from ordercast.protocols.totem.multiring import MultiRing
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Token
 from ordercast.protocols.totem.ring import Ring, Stamped
@@ -296,6 +298,16 @@ def test_a_gateway_that_is_left_alone_decides_what_nobody_wants() -> None:
     assert not found.breaks, found.breaks[0].text
 
 
+def test_own_frames_on_their_way_are_bounded() -> None:
+    """With it every queue of every gateway is."""
+    setup = Setup(Identity(1, 1, (1, 2, 3)), 40_000_000, TotemOptions(), 60_000, random.Random(1))
+    layer = next(node.layer for node in joined_rings(setup).nodes if isinstance(node.layer, MultiRing))
+    layer.sender.outbox.put([bytes(50_000)] * 2_000, Service.AGREED)
+    assert 16 <= layer.own_waiting(0) == layer.window <= 64 * 2**20 // 60_000
+    layer.here.own_frames.extend(frame(1, k) for k in range(layer.window - 3))
+    assert layer.own_waiting(0) == 3 and layer.own_waiting(1) == 0
+
+
 def test_a_pure_gateway_sends_nothing_and_holds_up_nobody() -> None:
     scenario = Scenario(
         protocol="multiring", members=5, nets=TWO, pure=(3,), groups=2, messages=100, closing=5, heal_ms=1.0
@@ -333,6 +345,13 @@ def test_shares_of_named_groups_and_costs_of_other_hosts() -> None:
     assert 20 <= far <= 60, "one in ten crosses"
     slower = judge(scenario.changed(other_hosts=(slow,))).outcome
     assert slower is not None and slower.events < outcome.events / 2, "its token rests as long as it takes"
+
+
+@pytest.mark.parametrize("returns", [True, False])
+@pytest.mark.parametrize(("packet", "nth"), [("Data", 2), ("Token", 30), ("CommitToken", 2)])
+def test_a_gateway_dies_before_a_packet(packet: str, nth: int, returns: bool) -> None:
+    """`make every-packet` tries them all."""
+    assert gateway_crashes.run((packet, nth, returns))[1] == []
 
 
 @pytest.mark.parametrize("actions", range(0, 8))

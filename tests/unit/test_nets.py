@@ -8,6 +8,8 @@ import pytest
 
 from ordercast import config, keyfiles
 from ordercast.errors import ConfigError, UsageError
+from ordercast.lab import bench
+from ordercast.lab.bench import BenchPlan
 from ordercast.lab.launcher import RunPlan, check, make_config
 from ordercast.live.build import ring_addresses
 from ordercast.registry import get
@@ -105,3 +107,18 @@ def test_a_run_on_rings(tmp_path: Path) -> None:
         check(RunPlan(protocol="totem", members=3, rings=((1, 2), (2, 3))))
     with pytest.raises(UsageError, match="expected each of 1 to 4 on a ring"):
         check(RunPlan(protocol="multiring", members=4, rings=((1, 2), (2, 4))))
+
+
+def test_a_benchmark_on_rings(tmp_path: Path) -> None:
+    plan = BenchPlan(protocol="multiring", members=3, senders=2, rings=((1, 2), (2, 3)), pure=(2,), crossing=0.5)
+    made = config.make(bench.make_config(bench.check(plan), tmp_path, []), 2)
+    assert [tuple(ring.addresses) for ring in made.rings] == [(1, 2), (2, 3)] and made.pure == (2,)
+    assert [bench.home(made, member) for member in made.ids] == [1, 1, 2]
+    with pytest.raises(UsageError) as why:
+        bench.check(BenchPlan(protocol="totem", members=5, rings=((1, 2), (4, 5)), pure=(4,)))
+    assert [words.split(":")[0] for words in str(why.value).splitlines()] == [
+        "--ring",
+        "--ring",
+        "--ring 4,5",
+        "--pure 4",
+    ]

@@ -85,7 +85,7 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         port = 7399
     else:
         port, *ports = free_ports(plan.members + 1 + sum(map(len, plan.rings)))
-        members = tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1))
+        members = tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports[: plan.members], 1))
     largest = min(plan.mtu - 28, DATAGRAM_BYTES_MAX) if hosts else DATAGRAM_BYTES_LOOPBACK
     config = GroupConfig(
         group=f"bench-{secrets.token_hex(4)}",

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import click
+import graph_picture
 
 from ordercast import cli, registry
 from ordercast.membership.automaton import TABLE, State
-from ordercast.sim.faults import Crash, Loss
-from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.faults import Crash, Loss, Pause
+from ordercast.sim.law import Delay
+from ordercast.sim.scenario import Edge, Load, Net, Scenario
 from ordercast.sim.world import run
 from ordercast.trace import spacetime
 from ordercast.trace.schema import Level
@@ -146,7 +148,41 @@ def picture_of_stamps() -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
+def picture_of_an_absence() -> str:
+    load, away = Load(regime="quasi", rate=20.0, start_ms=200.0), Pause(member=3, at_ms=240.0, for_ms=140.0)
+    quick = {"deliv_cycle": 20}
+    scenario = Scenario(
+        protocol="dpg", options=quick, members=3, messages=18, seed=3, load=load, faults=(away,), timeout_ms=40.0
+    )
+    title = "dpg: member 3 stands still; nobody waits, and it goes on where the others are"
+    return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
+
+
+def picture_of_promises() -> str:
+    load = Load(regime="periodic", rate=400.0, start_ms=60.0)
+    scenario = Scenario(protocol="symmetric", members=3, messages=6, seed=3, load=load)
+    title = "symmetric: a frame is delivered when all have promised larger numbers"
+    return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
+
+
+def picture_of_roles() -> str:
+    """1, 2 and 3 are close to each other, 4 and 5 far away; 1 and 4 give tickets."""
+    far = tuple(Edge(a=a, b=b, us=5000.0) for a in (1, 2, 3) for b in (4, 5))
+    net = Net(model="links", delay=Delay("constant", mean_us=300.0), edges=far, mbit=0.0)
+    load = Load(regime="periodic", rate=100.0, start_ms=300.0)
+    scenario = Scenario(
+        protocol="hybrid", members=5, messages=6, seed=3, load=load, nets=(net,), timeout_ms=200.0,
+        options={"active": [1, 4]},
+    )  # fmt: skip
+    title = "hybrid: 1 and 4 give tickets, each for those that are close to it"
+    return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
+
+
 PICTURES = {
+    "docs/img/hybrid.svg": picture_of_roles,
+    "docs/img/symmetric.svg": picture_of_promises,
+    "docs/img/dpg.svg": picture_of_an_absence,
+    "docs/img/dpg_graph.svg": graph_picture.picture,
     "docs/img/allack.svg": lambda: picture_of_votes("allack"),
     "docs/img/toto.svg": lambda: picture_of_votes("toto"),
     "docs/img/one_order.svg": picture_of_one_order,

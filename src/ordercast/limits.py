@@ -25,6 +25,7 @@ OUTBOX_BYTES_MAX = 64 * 2**20  # then `send` waits and `send_nowait` raises Over
 ATTEMPTS_MAX = 8  # at a primary view, of unknown outcome; and as many of which it is known that they failed
 RECEIVE_BUFFER_BYTES = 4 * 2**20
 DRAIN_DATAGRAMS_MAX = 1_024  # read at most this many before drained(net)
+STAMP_MAX = 2**57  # heard of others; view ids, sixteen times as large, stay below the next
 RING_SEQ_MAX = 2**62  # of what is heard of others; leaves room to raise it for ever
 STORED_NUMBER_MAX = RING_SEQ_MAX + 2**32  # what a member may use itself; incarnations (ns) reach it in 2116
 COMMIT_TOKEN_BYTES_MAX = 65_000  # with the entries of all its members: what one packet can carry

@@ -6,7 +6,7 @@ that Python can import.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -16,7 +16,7 @@ from msgspec import Struct, inspect, structs
 from ordercast.contract import Packet, Setup
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
-from ordercast.types import ALL_CONTINUE, PRIMARY_MAJORITY, Service
+from ordercast.types import ALL_CONTINUE, PRIMARY_MAJORITY, MemberId, Service
 from ordercast.words import meant, one_of, short
 
 
@@ -89,6 +89,11 @@ class ProtocolInfo(Struct, frozen=True):
         ids = self.promises.get(service, ())
         return (*ids, "S8") if ids and partition == PRIMARY_MAJORITY else ids
 
+    def misfit(self, options: Any, members: Sequence[MemberId]) -> str:
+        """What is wrong with options in a group of these members, or nothing."""
+        found: str = options.misfit(members) if hasattr(options, "misfit") else ""
+        return found
+
     def without(self, partition: str) -> str:
         """Why it cannot run under a policy, or nothing."""
         if partition in self.partitions:
@@ -104,7 +109,9 @@ _MODULES: dict[str, str] = {
     "causal": "ordercast.protocols.causal",
     "dpg": "ordercast.protocols.dpg",
     "fifo": "ordercast.protocols.causal",
+    "hybrid": "ordercast.protocols.hybrid",
     "multiring": "ordercast.protocols.totem",
+    "symmetric": "ordercast.protocols.hybrid",
     "token_site": "ordercast.protocols.hybrid",
     "tomp": "ordercast.protocols.tomp",
     "totem": "ordercast.protocols.totem",

@@ -11,8 +11,8 @@ In a view that is not primary nothing leaves: what was accepted waits for the ne
 who leaves there goes at once.
 
 Two kinds of protocols use it.  Over a reliable layer frames leave as soon as that layer's window is open: `carry` says
-how one travels, and all bodies go by `multicast`, so that the window counts them.  A protocol that knows by itself when
-it may speak, such as a token ring, gives `wake` instead and takes frames when its turn has come.
+how one travels, and all bodies go by `multicast`, which counts their frames.  A protocol that knows by itself when it
+may speak, such as a token ring, gives `wake` instead and takes frames when its turn has come.
 """
 
 from __future__ import annotations
@@ -159,8 +159,9 @@ class Sender:
         return out + self._room() if self._refused else out
 
     def multicast(self, body: Body) -> Action:
-        """A body for the layer below, with a frame or without."""
-        self.window -= 1
+        """A body for the layer below, with a frame or without; its window counts frames."""
+        if getattr(body, "frame", None) is not None:
+            self.window -= 1
         return Down(Multicast(body, self.view))
 
     def unicast(self, to: MemberId, body: Body) -> Action:

@@ -24,7 +24,7 @@ def test_every_kind_has_vectors() -> None:
     assert {case["kind"] for case in CASES} == set(golden.kinds())
 
 
-@pytest.mark.parametrize("family", ["dpg", "membership", "tomp", "totem", "toto"])
+@pytest.mark.parametrize("family", ["dpg", "hybrid", "membership", "tomp", "totem", "toto"])
 def test_nothing_of_a_shipped_family_is_left_out(family: str) -> None:
     cases = golden.load(GOLDEN / f"{family}.json")
     assert cases and {case["kind"] for case in cases} <= set(golden.kinds())

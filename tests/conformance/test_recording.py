@@ -44,9 +44,9 @@ def test_any_flipped_byte_is_reported(recording: Path, capsys: pytest.CaptureFix
 
 
 def test_another_answer_is_shown_in_words(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ordercast.protocols.hybrid import TokenSite
+    from ordercast.protocols.hybrid import Process
 
-    monkeypatch.setattr(TokenSite, "_null", lambda self: [])
+    monkeypatch.setattr(Process, "null", lambda self: [])
     result = replay_file(recording)
     assert result.record > 3 and "only recorded: ['Note', 'null'" in result.difference
 

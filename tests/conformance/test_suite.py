@@ -7,7 +7,7 @@ import pytest
 from ordercast import registry
 from ordercast.conformance.suite import NotConforming, check_protocol
 from ordercast.contract import Setup
-from ordercast.protocols.hybrid import TokenSite
+from ordercast.protocols.hybrid import Tickets
 from ordercast.stack import Stack
 
 
@@ -21,8 +21,8 @@ def test_a_protocol_that_never_sends_its_tickets_does_not_conform() -> None:
 
     def silent(setup: Setup) -> Stack:
         stack = info.factory(setup)
-        core = next(node.layer for node in stack.nodes if isinstance(node.layer, TokenSite))
-        core._null = list  # type: ignore[method-assign, assignment]
+        core = next(node.layer for node in stack.nodes if isinstance(node.layer, Tickets))
+        core.process.null = list  # type: ignore[method-assign, assignment]
         return stack
 
     with pytest.raises(NotConforming, match="token_site, agreed"):

@@ -25,9 +25,10 @@ from ordercast.membership.evidence import PROBATION_MAX_NS
 from ordercast.membership.tuning import LOSS_TIMEOUTS_MAX
 from ordercast.registry import draws
 from ordercast.sim.links import Copies, Datagram
-from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.scenario import Load, Net, Scenario
 from ordercast.sim.world import World
 from ordercast.stack import Stack
+from ordercast.swarm.shapes import draw_rings
 from ordercast.types import Peer
 
 SHARE = 0.25  # of all packets
@@ -106,8 +107,13 @@ def scenario_of(protocol: str, seed: int) -> tuple[Scenario, random.Random]:
     groups = rng.choice((0, 2)) if any("S22" in ids for ids in info.promises.values()) else 0
     regime, rate = rng.choice(("poisson", "bursts")), rng.choice((2.0, 20.0, 200.0))  # what a shaken group can carry
     load = Load(regime=regime, rate=rate / 20 if regime == "bursts" else rate, burst=20)
+    members = rng.randrange(2, 6)
+    nets: tuple[Net, ...] = (Net(),)
+    if info.rings:
+        members += 2
+        _, nets = draw_rings(rng, tuple(range(1, members + 1)), Net())
     return Scenario(
-        protocol=protocol, options=options, members=rng.randrange(2, 6), seed=seed, messages=50_000_000, load=load,
+        protocol=protocol, options=options, members=members, seed=seed, messages=50_000_000, load=load, nets=nets,
         sizes=rng.choice(((64,), (0, 1_000, 5_000))), groups=groups, service=rng.choice(info.provides).word,
         limit_ms=1e9, wire=True,
     ), rng  # fmt: skip
@@ -208,7 +214,8 @@ def _whole_again(world: World, clock: Clock) -> float:
         host.application.source, host.application.next = iter(()), None
     scenario, schedule = world.scenario, world.schedule
     since, timeout, n = schedule.time, scenario.timeout_ns, scenario.members
-    bound = LOSS_TIMEOUTS_MAX * timeout + timeout * 12 // 10 + 10 * n * world.carrier.delay_ns + PROBATION_MAX_NS
+    formation = timeout * 12 // 10 + 10 * n * world.carrier.delay_ns
+    bound = LOSS_TIMEOUTS_MAX * timeout + (2 if world.info.rings else 1) * formation + PROBATION_MAX_NS
     whole: int | None = None
     while schedule.time < since + bound + timeout:
         _step(world, clock)

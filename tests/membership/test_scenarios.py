@@ -9,7 +9,7 @@ from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33
 
 ONCE = ("MB21", "MB22")  # of each the first row only
 FIVE = {"MB3", "MB5", "MB6", "MB8", "MB12", "MB18", "MB19 MB8", "MB24", "MB25", "MB27 quick", "MB28 long", "MB30"}
-TOTO = ("MB1", "MB4", "MB9", "MB12", "MB17", "MB24", "MB28 long", "MB34")
+ORDERED = ("MB1", "MB4", "MB9", "MB12", "MB17", "MB24", "MB28 long", "MB34")
 TESTED = [name for name in SHORT if not name.startswith(ONCE)] + ["MB21 link 1-2 1.5", "MB22 link 1-2"]
 
 
@@ -35,10 +35,11 @@ def test_row_on_the_layer(name):
         assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
 
 
-@pytest.mark.parametrize("name", TOTO)
-def test_row_under_toto(name):
+@pytest.mark.parametrize("protocol", ["hybrid", "toto"])
+@pytest.mark.parametrize("name", ORDERED)
+def test_row_under_an_order(name, protocol):
     for n in (3, 5):
-        with under("toto"):
+        with under(protocol):
             assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
 
 

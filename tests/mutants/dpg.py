@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Packet, Setup
 from ordercast.framing import Framing
-from ordercast.protocols.dpg.graph import MARKED, Mark
+from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
 from ordercast.protocols.dpg.layer import Dpg
-from ordercast.protocols.dpg.order import Order
+from ordercast.protocols.dpg.order import Key, Order, Turn
 from ordercast.protocols.dpg.pace import Pace
-from ordercast.protocols.dpg.packets import Numbers
-from ordercast.protocols.dpg.site import Site, Tag, Telling
+from ordercast.protocols.dpg.packets import Numbers, Wish
+from ordercast.protocols.dpg.site import Given, Site, Tag, Telling
 from ordercast.protocols.dpg.ways import Tagged, Way
 from ordercast.stack import Stack, chain
 from ordercast.types import Nanoseconds, NetId, Peer
@@ -184,3 +184,143 @@ class _ByArrival(Dpg):
 @mutant("dpg_order_of_arrival", "dpg", "quasi", "E1: PDUs are taken out of order", scenario="dpg_returns")
 def order_of_arrival(setup: Setup) -> Stack:
     return _stack(_ByArrival(setup))
+
+
+class _Hoarding(Graph):
+    __slots__ = ()
+
+    def linearise(self) -> None:
+        before = self.arcs()
+        super().linearise()
+        for x, y, _ in before:
+            self.arc(x, y, None)
+
+
+class _NoRemoval(Dpg):
+    def _reset(self) -> None:
+        super()._reset()
+        self.site.graph.__class__ = _Hoarding
+
+
+@mutant("dpg_no_removal", "dpg", "quasi", "linearises without removing what is implied", scenario="dpg_lossy")
+def no_removal(setup: Setup) -> Stack:
+    return _stack(_NoRemoval(setup))
+
+
+class _NoWitness(Order):
+    def _placed(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        return ()
+
+
+class _TwoPlaces(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _NoWitness
+        return way
+
+
+@mutant("dpg_two_places", "dpg", "quasi", "two taggers number one PDU", scenario="dpg_taggers")
+def two_places(setup: Setup) -> Stack:
+    return _stack(_TwoPlaces(setup))
+
+
+class _Impatient(Site):
+    def _by_time(self, clock: float) -> bool:
+        return super()._by_time(clock + self.cycles.deliv)
+
+
+class _Miser(Site):
+    def make_report(self, clock: float, bodies: int = 2, most: int = 10**9) -> Telling:
+        self.rm.clear()
+        return super().make_report(clock, bodies, most)
+
+
+@mutant("dpg_waits_for_nothing", "dpg", "quasi", "delivers whatever may come next, at once", scenario="dpg_lossy")
+def waits_for_nothing(setup: Setup) -> Stack:
+    return _stack(_with_site(_Impatient)(setup))
+
+
+@mutant("dpg_sends_nothing_again", "dpg", "quasi", "never sends a body that another lost", scenario="dpg_lossy")
+def sends_nothing_again(setup: Setup) -> Stack:
+    return _stack(_with_site(_Miser)(setup))
+
+
+class _AsksOnce(Order):
+    def repeat(self, now: Nanoseconds) -> Wish | None:
+        return None if self.wishes else super().repeat(now)
+
+
+class _OneWish(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _AsksOnce
+        return way
+
+
+@mutant("dpg_wishes_once", "dpg", "quasi", "asks the tagger for a number once", scenario="dpg_lossy")
+def wishes_once(setup: Setup) -> Stack:
+    return _stack(_OneWish(setup))
+
+
+class _Unaware(Dpg):
+    def _return_if_absent(self, now: Nanoseconds) -> list[Action]:
+        return [] if self.site.begun else super()._return_if_absent(now)
+
+
+@mutant(
+    "dpg_absence_unnoticed", "dpg", "quasi", "goes on after an absence as if there were none", scenario="dpg_toggles"
+)
+def absence_unnoticed(setup: Setup) -> Stack:
+    return _stack(_Unaware(setup))
+
+
+class _Stubborn(Site):
+    def _deliver(self, clock: float) -> list[Given]:
+        return super()._deliver(float("-inf"))
+
+
+@mutant("dpg_no_dummies", "dpg", "quasi", "waits for a body for ever", scenario="dpg_taggers")
+def no_dummies(setup: Setup) -> Stack:
+    return _stack(_with_site(_Stubborn)(setup))
+
+
+class _Trusting(Order):
+    def _miss(self, number: tuple[int, int], key: Key | None) -> None:
+        self._other(number)
+        if key is not None:
+            self._pass(key, number)
+
+
+class _SeesNoMiss(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _Trusting
+        return way
+
+
+@mutant("dpg_miss_unseen", "dpg", "quasi", "a number whose PDU never came is no miss", scenario="dpg_lossy")
+def miss_unseen(setup: Setup) -> Stack:
+    return _stack(_SeesNoMiss(setup))
+
+
+class _Early(Order):
+    def turns(self, now: Nanoseconds) -> Iterator[Turn]:
+        for key in [key for key in self.pdus if all(key != other for _, other, _ in self.queue)]:
+            yield Turn(Peer(key[0], key[1]), self.pdus.pop(key)[0], True, True)
+        yield from super().turns(now)
+
+
+class _Unnumbered(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _Early
+        return way
+
+
+@mutant("dpg_needs_no_number", "dpg", "quasi", "E1: takes a PDU before it has a number", scenario="dpg_returns")
+def needs_no_number(setup: Setup) -> Stack:
+    return _stack(_Unnumbered(setup))

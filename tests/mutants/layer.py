@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import structs
@@ -15,7 +16,7 @@ from ordercast.contract import ALL, Action, Crash, Event, Flush, Multicast, Note
 from ordercast.framing import Framing
 from ordercast.groups import Groups
 from ordercast.membership import Committed
-from ordercast.protocols.hybrid import TokenSite
+from ordercast.protocols.hybrid import Process, Tickets
 from ordercast.seam import Seam
 from ordercast.stack import Stack, chain
 from ordercast.transis import flush as flushes
@@ -339,57 +340,60 @@ def seam_by_own_count(setup: Setup) -> Stack:
 
 @mutant("drain_keeps_the_departed", "token_site", AREA, "unticketed frames of the departed are delivered, too")
 def drain_keeps_the_departed(setup: Setup) -> Stack:
-    class Keeps(TokenSite):
-        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-            if type(event) is Flush:
-                self.gone.clear()
-            return super().up(now, event, child)
+    class Keeps(Process):
+        def close(self, gone: Iterable[MemberId]) -> list[Action]:
+            return super().close(())
 
-    return token_site(setup, order=Keeps)
+    return token_site(setup, process=Keeps)
 
 
 @mutant("drain_discards_all", "token_site", AREA, "what has no ticket is discarded, whoever sent it")
 def drain_discards_all(setup: Setup) -> Stack:
-    class Discards(TokenSite):
-        def _flush(self) -> list[Action]:
-            self.gone = set(self.done)
-            return super()._flush()
+    class Discards(Process):
+        def close(self, gone: Iterable[MemberId]) -> list[Action]:
+            return super().close(self.done)
 
-    return token_site(setup, order=Discards)
+    return token_site(setup, process=Discards)
+
+
+class KeepsRoles(Tickets):
+    """Roles are what they were here, wherever the others come from."""
+
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        self.fixed = None
+
+    def _roles(self, view: View) -> tuple[dict[MemberId, int], Iterable[MemberId]]:
+        self.process.rn = dict.fromkeys(view.members, 0)
+        return super()._roles(View(view.id, ViewKind.REGULAR, view.members, components=((None, view.members),)))
 
 
 @mutant("roles_kept_in_a_merge", "token_site", AREA, "who merges keeps its own sequencer if that is in the view (F7)")
 def roles_kept_in_a_merge(setup: Setup) -> Stack:
-    class Keeps(TokenSite):
-        def _enter(self, view: View) -> list[Action]:
-            one = View(view.id, ViewKind.REGULAR, view.members, components=((None, view.members),))
-            return super()._enter(one)
-
-    return token_site(setup, order=Keeps)
+    return token_site(setup, order=KeepsRoles)
 
 
 @mutant("roles_kept_and_believed", "token_site", AREA,
         "who merges keeps its own sequencer, and nobody doubts tickets (F7)")  # fmt: skip
 def roles_kept_and_believed(setup: Setup) -> Stack:
-    class Keeps(Believes):
-        def _enter(self, view: View) -> list[Action]:
-            return super()._enter(View(view.id, ViewKind.REGULAR, view.members, components=((None, view.members),)))
+    class Keeps(KeepsRoles, Believes):
+        pass
 
     return token_site(setup, order=Keeps)
 
 
 @mutant("tickets_live_on", "token_site", AREA, "tickets and frames of the old view are kept in the new one")
 def tickets_live_on(setup: Setup) -> Stack:
-    class LiveOn(TokenSite):
-        def _flush(self) -> list[Action]:
+    class LiveOn(Process):
+        def close(self, gone: Iterable[MemberId]) -> list[Action]:
             return []
 
-        def _reset(self, members: tuple[MemberId, ...]) -> None:
+        def enter(self, members: Iterable[MemberId], rn: dict[MemberId, int], actives: Iterable[MemberId]) -> None:
             kept = getattr(self, "UT", []), getattr(self, "Q", {})
-            super()._reset(members)
+            super().enter(members, rn, actives)
             self.UT, self.Q = kept
 
-    return token_site(setup, order=LiveOn)
+    return token_site(setup, process=LiveOn)
 
 
 # ------------------------------------------------------------------------------------------------- links that are stuck

@@ -1,14 +1,21 @@
-"""Variants of the token-site order: the literal readings of its paper, and plain blunders."""
+"""Variants of the token-site family: the literal readings of its paper, and plain blunders."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
+from math import inf
+from typing import Any
 
 from tests.mutants.parts import token_site
-from tests.mutants.registry import mutant
+from tests.mutants.registry import Maker, mutant
 
-from ordercast.contract import Action, Event, Ordered, Originate, Received, Setup, Up, Window
-from ordercast.protocols.hybrid import Null, Sent, Ticket, TokenSite
+from ordercast.contract import Action, Body, Event, Ordered, Originate, Setup, Up, Window
+from ordercast.protocols.hybrid import Process, Tickets
+from ordercast.protocols.hybrid.numbers import Lamport
+from ordercast.protocols.hybrid.packets import Sent, Ticket
+from ordercast.protocols.hybrid.plausible import Plausible
+from ordercast.protocols.hybrid.process import LEANS
 from ordercast.sender import Sender
 from ordercast.stack import Stack
 from ordercast.types import Frame, MemberId, Nanoseconds, NetId, View
@@ -16,26 +23,43 @@ from ordercast.types import Frame, MemberId, Nanoseconds, NetId, View
 AREA = "hybrid"
 
 
-@mutant("own_at_multicast", "token_site", AREA, "a sender delivers its own frame when it multicasts it")
-def own_at_multicast(setup: Setup) -> Stack:
-    class Early(TokenSite):
-        def _carry(self, frame: Frame) -> list[Action]:
-            return [*super()._carry(frame), Up(Ordered(frame))]
+def variant(name: str, protocol: str, breaks: str, **more: Any) -> Callable[[type[Any]], type[Any]]:
+    """Enter a class, of the process or of the layer around it, that stands for the shipped one."""
 
-        def _drain(self, out: list[Action]) -> None:
-            told: list[Action] = []
-            super()._drain(told)
-            out += [a for a in told if not (isinstance(a, Up) and a.event.frame.sender == self.me)]  # type: ignore[attr-defined]
+    def enter(kind: type[Any]) -> type[Any]:
+        part = "process" if issubclass(kind, Process) else "order"
 
-    return token_site(setup, order=Early)
+        def make(setup: Setup) -> Stack:
+            return token_site(setup, protocol=protocol, **{part: kind})  # type: ignore[arg-type]
+
+        maker: Maker = make
+        mutant(name, protocol, AREA, breaks, **more)(maker)
+        return kind
+
+    return enter
 
 
-class Reissue(TokenSite):
-    """H2: on every reception a ticket for each frame that has none waiting to be sent, received ones not looked at."""
+# ----------------------------------------------------------------------------------------------------------- token_site
 
-    def _receive(self, now: Nanoseconds, event: Received) -> list[Action]:
-        out = super()._receive(now, event)
-        if self.is_active:
+
+@variant("own_at_multicast", "token_site", "a sender delivers its own frame when it multicasts it")
+class Early(Process):
+    def send(self, frame: Frame) -> list[Action]:
+        return [*super().send(frame), Up(Ordered(frame))]
+
+    def _drain(self, out: list[Action]) -> None:
+        told: list[Action] = []
+        super()._drain(told)
+        out += [a for a in told if not (isinstance(a, Up) and a.event.frame.sender == self.me)]  # type: ignore[attr-defined]
+
+
+@variant("h2_reissue", "token_site", "H2: frames are ticketed again while their ticket is on its way")
+class Reissue(Process):
+    """On every reception a ticket for each frame that has none waiting to be sent, received ones not looked at."""
+
+    def receive(self, j: MemberId, body: Body) -> list[Action]:
+        out = super().receive(j, body)
+        if self.state == "active":
             waiting = {(sender, c) for _, sender, c in self.LT}
             for sender, c in sorted(self.Q):
                 if sender != self.me and (sender, c) not in waiting:
@@ -43,164 +67,134 @@ class Reissue(TokenSite):
         return out
 
 
-class NoDedupe(TokenSite):
-    """H3: a ticket of a delivered frame is kept and waits for its frame for ever."""
+@variant("h3_no_dedupe", "token_site", "H3: a second ticket of a delivered frame blocks the head")
+class NoDedupe(Process):
+    """A ticket of a delivered frame is kept and waits for its frame for ever."""
 
-    def _take_tickets(self, issuer: MemberId, tickets: tuple[Ticket, ...]) -> None:
-        super()._take_tickets(issuer, tickets)
+    def _take(self, issuer: MemberId, tickets: Iterable[Ticket]) -> None:
+        super()._take(issuer, tickets)
         for number, sender, c in tickets:
             if c <= self.done.get(sender, c - 1):
                 heappush(self.UT, (number, issuer, sender, c))
 
     def _drain(self, out: list[Action]) -> None:
-        pending, queue, done, own = self.UT, self.Q, self.done, self.own
-        while pending:
-            number, issuer, sender, c = pending[0]
-            frame = queue.get((sender, c))
-            if frame is None or (own and own[0] <= number):
+        floor = self._floor()
+        while self.UT:
+            number, issuer, sender, c = self.UT[0]
+            if number > floor or (self.own and self.own[0] <= number) or (sender, c) not in self.Q:
                 return
-            heappop(pending)
-            del queue[sender, c]
-            done[sender] = c
-            out.append(Up(Ordered(frame, issuer, number)))
+            heappop(self.UT)
+            if self._deliver(sender, c, issuer, number, out):
+                floor = self._floor()
 
 
-@mutant("h2_reissue", "token_site", AREA, "H2: frames are ticketed again while their ticket is on its way")
-def h2_reissue(setup: Setup) -> Stack:
-    return token_site(setup, order=Reissue)
+class Trusts(Tickets):
+    """No ticket is doubted."""
+
+    def _enter(self, now: Nanoseconds, view: View) -> list[Action]:
+        out = super()._enter(now, view)
+        self.plausible.__class__ = Trusting
+        return out
 
 
-@mutant("h3_no_dedupe", "token_site", AREA, "H3: a second ticket of a delivered frame blocks the head")
-def h3_no_dedupe(setup: Setup) -> Stack:
-    return token_site(setup, order=NoDedupe)
-
-
-class TwoTickets(TokenSite):
-    """Every frame of another member is ticketed twice."""
-
-    def _issue(self, sender: MemberId, c: int) -> None:
-        super()._issue(sender, c)
-        if sender != self.me:
-            super()._issue(sender, c)
+class Trusting(Plausible):
+    def _follow(self, j: MemberId, tickets: tuple[Ticket, ...], promise: int, c: int) -> bool:
+        return True
 
 
 @mutant("two_tickets_no_dedupe", "token_site", AREA, "two tickets for one frame, and the second blocks the head (H3)")
 def two_tickets_no_dedupe(setup: Setup) -> Stack:
-    class Both(NoDedupe, TwoTickets):
-        pass
+    class Both(NoDedupe):
+        def _issue(self, sender: MemberId, c: int) -> None:
+            super()._issue(sender, c)
+            if sender != self.me:
+                super()._issue(sender, c)
 
-    return token_site(setup, order=Both)
-
-
-@mutant("h4_self_skip", "token_site", AREA, "H4: the sequencer delivers past own tickets it has not received back")
-def h4_self_skip(setup: Setup) -> Stack:
-    class Skip(TokenSite):
-        def _drain(self, out: list[Action]) -> None:
-            own, self.own = self.own, []
-            super()._drain(out)
-            self.own = own
-
-    return token_site(setup, order=Skip)
+    return token_site(setup, process=Both, order=Trusts)
 
 
-@mutant("h13_done_stands", "token_site", AREA, "H13: the count of delivered frames never moves")
-def h13_done_stands(setup: Setup) -> Stack:
-    class Stands(TokenSite):
-        def _drain(self, out: list[Action]) -> None:
-            super()._drain(out)
-            self.done = dict.fromkeys(self.done, 0)
-
-    return token_site(setup, order=Stands)
+@variant("h13_last_own_stands", "hybrid", "H13: the count of own delivered messages never moves", scenario="roles")
+class Stands(Process):
+    def _deliver(self, sender: MemberId, c: int, issuer: MemberId, number: int, out: list[Action]) -> bool:
+        changed = super()._deliver(sender, c, issuer, number, out)
+        self.l = 0
+        return changed
 
 
-@mutant("h14_no_nulls", "token_site", AREA, "H14: tickets leave only with the sequencer's next frame")
-def h14_no_nulls(setup: Setup) -> Stack:
-    class Lazy(TokenSite):
-        def _null(self) -> list[Action]:
-            return []
-
-    return token_site(setup, order=Lazy)
+@variant("h14_no_nulls", "token_site", "H14: tickets leave only with the sequencer's next frame")
+class Lazy(Tickets):
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        return self.sender.settle(now)
 
 
-@mutant("null_timer_lost", "token_site", AREA, "without tickets_at_once the timer that sends them is never set")
-def null_timer_lost(setup: Setup) -> Stack:
-    class NoTimer(TokenSite):
-        def _enter(self, view: View) -> list[Action]:
-            super()._enter(view)
-            self.null_set = True
-            return []
-
-    return token_site(setup, order=NoTimer)
+@variant("null_timer_lost", "token_site", "without tickets_at_once the timer that sends them is never set")
+class NoTimer(Tickets):
+    def _set_null(self, due: Nanoseconds) -> list[Action]:
+        return []
 
 
-class SkipMissing(TokenSite):
+class SkipMissing(Process):
     """A ticket whose frame is not here yet is dropped; on a causal layer a frame always comes first."""
 
     def _drain(self, out: list[Action]) -> None:
         while self.UT:
             number, issuer, sender, c = heappop(self.UT)
-            frame = self.Q.pop((sender, c), None)
-            if frame is not None:
-                self.done[sender] = c
-                out.append(Up(Ordered(frame, issuer, number)))
+            if (sender, c) in self.Q:
+                self._deliver(sender, c, issuer, number, out)
 
 
-@mutant("order_of_reception", "token_site", AREA, "frames are delivered as they come, tickets are not looked at")
-def order_of_reception(setup: Setup) -> Stack:
-    class AsTheyCome(TokenSite):
-        def _drain(self, out: list[Action]) -> None:
-            for key in list(self.Q):
-                out.append(Up(Ordered(self.Q.pop(key))))
-
-    return token_site(setup, order=AsTheyCome)
+@variant("order_of_reception", "token_site", "frames are delivered as they come, tickets are not looked at")
+class AsTheyCome(Process):
+    def receive(self, j: MemberId, body: Body) -> list[Action]:
+        out = super().receive(j, body)
+        return out + [Up(Ordered(self.Q.pop(key))) for key in list(self.Q)]  # type: ignore[arg-type]
 
 
-@mutant("tickets_cut_off", "token_site", AREA, "only the first of several waiting tickets is sent")
-def tickets_cut_off(setup: Setup) -> Stack:
-    class CutOff(TokenSite):
-        def _outgoing(self) -> tuple[Ticket, ...]:
-            tickets = super()._outgoing()
-            return tickets[:1]
-
-    return token_site(setup, order=CutOff)
+@variant("tickets_cut_off", "token_site", "only the first of several waiting tickets is sent")
+class CutOff(Process):
+    def _all_tickets(self) -> tuple[Ticket, ...]:
+        return super()._all_tickets()[:1]
 
 
-class Believes(TokenSite):
-    """Whoever it takes for the sequencer, it sends to all who are, and drops no frame of another's."""
+class Believes(Tickets):
+    """Nothing is doubted, and whoever is taken for the sequencer, all who are give tickets."""
 
-    def _enter(self, view: View) -> list[Action]:
-        out = super()._enter(view)
-        self.sequencer = (0, 0)
+    def _enter(self, now: Nanoseconds, view: View) -> list[Action]:
+        out = super()._enter(now, view)
+        self.plausible.__class__ = Gullible
+        self.process.__class__ = ForAll
         return out
 
-    def _doubt(self, sender: MemberId, body: Sent | Null) -> str:
+
+class Gullible(Plausible):
+    def doubt(self, j: MemberId, body: Body) -> str:
         return ""
+
+
+class ForAll(Process):
+    def _hold(self, sender: MemberId, c: int, item: Any, sequencer: tuple[int, int]) -> None:
+        super()._hold(sender, c, item, (self.me, self.rn[self.me]))
+
+
+def two_highest(order: type[Tickets]) -> type[Tickets]:
+    class Two(order):  # type: ignore[misc, valid-type]
+        def _roles(self, view: View) -> tuple[dict[MemberId, int], Iterable[MemberId]]:
+            rn, _ = super()._roles(view)
+            highest = view.members[-2:]
+            return rn, (self.me if self.me in highest else highest[self.me % len(highest)],)
+
+    return Two
 
 
 @mutant("two_sequencers", "token_site", AREA, "the two highest members both issue tickets, from clocks of their own")
 def two_sequencers(setup: Setup) -> Stack:
-    class Two(TokenSite):
-        def _enter(self, view: View) -> list[Action]:
-            out = super()._enter(view)
-            highest = view.members[-2:]
-            self.active = self.me if self.me in highest else highest[self.me % len(highest)]
-            self.sequencer = (self.active, 0)
-            return out
-
-    return token_site(setup, order=Two)
+    return token_site(setup, order=two_highest(Tickets))
 
 
 @mutant("two_sequencers_believed", "token_site", AREA,
         "the two highest members both issue tickets for all frames, and nobody doubts them")  # fmt: skip
 def two_sequencers_believed(setup: Setup) -> Stack:
-    class Two(Believes):
-        def _enter(self, view: View) -> list[Action]:
-            out = super()._enter(view)
-            highest = view.members[-2:]
-            self.active = self.me if self.me in highest else highest[self.me % len(highest)]
-            return out
-
-    return token_site(setup, order=Two)
+    return token_site(setup, order=two_highest(Believes))
 
 
 @mutant("window_forgotten", "token_site", AREA, "what waited when the window was shut is not pulled when it opens")
@@ -215,27 +209,187 @@ def window_forgotten(setup: Setup) -> Stack:
     return token_site(setup, sender=Forgets)
 
 
-@mutant("originates_late", "token_site", AREA, "a frame is noted as originated only after it was multicast")
-def originates_late(setup: Setup) -> Stack:
-    class Late(TokenSite):
-        held: list[Action]
+@variant("originates_late", "token_site", "a frame is noted as originated only after it was multicast")
+class Late(Tickets):
+    held: list[Action]
 
-        def __init__(self, setup: Setup) -> None:
-            super().__init__(setup)
-            self.held = []
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        self.held = []
 
-        def _hold(self, out: list[Action]) -> list[Action]:
-            self.held += [a for a in out if isinstance(a, Originate)]
-            return [a for a in out if not isinstance(a, Originate)]
+    def _hold(self, out: list[Action]) -> list[Action]:
+        self.held += [a for a in out if isinstance(a, Originate)]
+        return [a for a in out if not isinstance(a, Originate)]
 
-        def down(self, now: Nanoseconds, event: Event) -> list[Action]:
-            return self._hold(super().down(now, event))
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        return self._hold(super().down(now, event))
 
-        def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-            return self._hold(super().up(now, event, child))
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+        return self._hold(super().up(now, event, child))
 
-        def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
-            held, self.held = self.held, []
-            return held + super().drained(now, net)
+    def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
+        held, self.held = self.held, []
+        return held + super().drained(now, net)
 
-    return token_site(setup, order=Late)
+
+# ------------------------------------------------------------------------------------------------------ several actives
+
+
+@variant("h4_self_skip", "hybrid", "H4: an active one delivers past own tickets it has not received back",
+         scenario="two_actives")  # fmt: skip
+class Skip(Process):
+    def _drain(self, out: list[Action]) -> None:
+        own, self.own = self.own, self.own.copy()
+        self.own.clear()
+        super()._drain(out)
+        self.own = own
+
+
+@mutant("h12_no_maximum", "symmetric", AREA, "H12: a number that is heard does not push the clock")
+def h12_no_maximum(setup: Setup) -> Stack:
+    made = token_site(setup, protocol="symmetric", order=Deaf)
+    return made
+
+
+class Deaf(Tickets):
+    def __init__(self, *parts: Any, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        self.process.numbers = self.numbers = Counted()
+
+
+class Counted(Lamport):
+    def hear(self, now: Nanoseconds, number: int, source: MemberId) -> None:
+        pass
+
+
+@variant("f9_null_only_for_own", "symmetric", "a null is sent only while something is undelivered here (F9)")
+class Selfish(Tickets):
+    def _owes(self) -> bool:
+        return self.process.state == "active" and bool(self.process.LT or self.process.Q)
+
+
+@variant("symmetric_no_nulls", "symmetric", "H14: who has nothing to send promises nothing")
+class Silent(Tickets):
+    def _owes(self) -> bool:
+        return False
+
+
+@variant("one_promise_is_enough", "symmetric", "a frame is delivered when one other member has promised more")
+class OneIsEnough(Process):
+    def _floor(self) -> float:
+        return max([self.hi[q] for q in self.actives if q != self.me], default=inf)
+
+
+@variant("promise_of_the_clock", "hybrid", "a process promises what it has heard, though smaller tickets of it wait",
+         scenario="two_actives")  # fmt: skip
+class PromisesAhead(Process):
+    def null(self) -> list[Action]:
+        if len(self.LT) < 2:
+            return super().null()
+        kept, self.LT = self.LT[1:], self.LT[:1]
+        out = super().null()
+        self.LT = kept
+        return out
+
+
+# -------------------------------------------------------------------------------------------------- roles that change
+
+
+@variant("h1_eager", "hybrid", "H1: a role change counts only from the next reception on", scenario="roles")
+class Eager(Process):
+    def _deliver(self, sender: MemberId, c: int, issuer: MemberId, number: int, out: list[Action]) -> bool:
+        super()._deliver(sender, c, issuer, number, out)
+        return False
+
+
+@variant("h5_reassigns_always", "hybrid", "H5: everybody without a role of its own reassigns when anybody leaves",
+         scenario="roles")  # fmt: skip
+class ReassignsAlways(Process):
+    def _now_passive(self, j: MemberId, out: list[Action]) -> None:
+        super()._now_passive(j, out)
+        if self.state in LEANS and j != self.me:
+            self.reassign(out)
+
+
+@variant("h5_and_h3", "hybrid", "H5 and H3: a second ticket, given after a needless reassignment, blocks the head",
+         scenario="roles")  # fmt: skip
+class Both(ReassignsAlways, NoDedupe):
+    pass
+
+
+@variant("h5_nobody_reassigns", "hybrid", "who loses its sequencer chooses another and leaves the rest to the old one",
+         scenario="roles")  # fmt: skip
+class NobodyReassigns(Process):
+    def reassign(self, out: list[Action]) -> None:
+        self.S = self._closest()
+
+
+@variant("h6_waits_for_nothing", "hybrid", "H6: a change of sequencer ends only with the delivery of an own message",
+         scenario="closer_sequencer")  # fmt: skip
+class WaitsForNothing(Process):
+    def change_sequencer(self) -> list[Action]:
+        self.state = "chgseq"
+        return []
+
+
+@variant("h7_nobody_promoted", "hybrid", "H7: when no active process is left, none becomes one")
+class NobodyPromoted(Tickets):
+    def _roles(self, view: View) -> tuple[dict[MemberId, int], Iterable[MemberId]]:
+        rn, actives = super()._roles(view)
+        return rn, self.process.actives & set(actives) if len(view.components) == 1 else actives
+
+
+@variant("h15_last_one_leaves", "hybrid", "the last active process becomes passive", scenario="roles")
+class LastOneLeaves(Process):
+    def _now_passive(self, j: MemberId, out: list[Action]) -> None:
+        if self.actives == {j}:
+            self.actives = frozenset((j, -1))
+        super()._now_passive(j, out)
+        self.actives -= {-1}
+
+
+@variant("roles_of_their_own", "hybrid", "who merges keeps the roles it knew (F7)")
+class RolesOfTheirOwn(Tickets):
+    def _roles(self, view: View) -> tuple[dict[MemberId, int], Iterable[MemberId]]:
+        old = self.process.actives & set(view.members)
+        rn, actives = super()._roles(view)
+        return rn, old or actives
+
+
+@variant("backlog_forgotten", "hybrid", "what waited for a role change is not sent after it", scenario="roles")
+class BacklogForgotten(Process):
+    def _now_active(self, j: MemberId, out: list[Action]) -> None:
+        resume, self.resume = self.resume, list
+        super()._now_active(j, out)
+        self.resume = resume
+
+
+@variant(
+    "role_at_once", "hybrid", "a process acts in its new role before the place of its announcement", scenario="roles"
+)
+class RoleAtOnce(Process):
+    def go_active(self) -> list[Action]:
+        out = super().go_active()
+        self.actives |= {self.me}
+        self._be_active(out)
+        return out
+
+
+@variant("leaves_and_goes_on", "hybrid", "who becomes passive goes on giving tickets until that is delivered",
+         scenario="roles")  # fmt: skip
+class GoesOn(Process):
+    def receive(self, j: MemberId, body: Body) -> list[Action]:
+        if self.state == "topassive" and type(body) is Sent and body.sequencer == self.role:
+            self._issue(j, body.c)
+        return super().receive(j, body)
+
+
+@variant("drain_ignores_roles", "hybrid", "role changes that the end of a view delivers count at some only",
+         scenario="roles_crash")  # fmt: skip
+class DrainIgnoresRoles(Process):
+    def close(self, gone: Iterable[MemberId]) -> list[Action]:
+        actives = self.actives
+        out = super().close(gone)
+        if self.me % 2:
+            self.actives = actives
+        return out

@@ -11,7 +11,7 @@ from ordercast.membership import Committed, Membership
 from ordercast.membership.sight import Sight
 from ordercast.outbox import Outbox
 from ordercast.protocols.causal import Unordered
-from ordercast.protocols.hybrid import TokenSite
+from ordercast.protocols.hybrid import Process, Tickets, tickets
 from ordercast.protocols.tomp.layer import Stamping
 from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.recovery import Exchange
@@ -65,11 +65,13 @@ def token_site(
     sender: type[Sender] = Sender,
     outbox: type[Outbox] = Outbox,
     inbox: type[Inbox] = Inbox,
-    order: type[TokenSite] = TokenSite,
+    order: type[Tickets] = Tickets,
+    process: type[Process] = Process,
     link: type[Link] = Link,
+    protocol: str = "token_site",
 ) -> Stack:
-    """As the shipped factory, with other classes."""
-    top, middle = framing(), order(setup)
+    """As the shipped factories of this family, with other classes."""
+    top, middle = framing(), tickets(protocol, setup, order, process)
     top.inbox = inbox()
     middle.sender.__class__ = sender
     middle.sender.outbox.__class__ = outbox

@@ -9,7 +9,7 @@ from tests.mutants.parts import causal, link_with, token_site
 from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Body, SetTimer, Setup, Up, Window
-from ordercast.protocols.hybrid import TokenSite
+from ordercast.protocols.hybrid import Process
 from ordercast.stack import Stack
 from ordercast.transis.packets import Data, Nack, Status
 from ordercast.transis.reception import Reception
@@ -21,9 +21,9 @@ from ordercast.types import MemberId, Nanoseconds
 AREA = "reliable layer"
 
 
-def with_parts(setup: Setup, *, order: type[TokenSite] = TokenSite, **parts: type[Any]) -> Stack:
+def with_parts(setup: Setup, *, process: type[Process] = Process, **parts: type[Any]) -> Stack:
     """The token-site stack over a layer with parts replaced."""
-    return token_site(setup, link=link_with(**parts), order=order)
+    return token_site(setup, link=link_with(**parts), process=process)
 
 
 @mutant("fifo_gap_ignored", "token_site", AREA, "a message that skips numbers of its sender is inserted at once")
@@ -52,7 +52,7 @@ def causal_past_ignored(setup: Setup) -> Stack:
 @mutant("not_causal_and_skips", "token_site", AREA,
         "as before, and a ticket whose frame is not here yet is dropped: else the order hides it")  # fmt: skip
 def not_causal_and_skips(setup: Setup) -> Stack:
-    return with_parts(setup, reception=NotCausal, order=SkipMissing)
+    return with_parts(setup, reception=NotCausal, process=SkipMissing)
 
 
 @mutant("duplicates_pass", "token_site", AREA, "the duplicate filter is gone")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.mutants.parts import token_site, totem
 
 from ordercast.contract import Action, Event, Received, Setup
-from ordercast.protocols.hybrid import Null, TokenSite
+from ordercast.protocols.hybrid import Null, Tickets
 from ordercast.protocols.totem.packets import Token
 from ordercast.protocols.totem.turning import Turning
 from ordercast.sim.faults import Consumer
@@ -50,11 +50,17 @@ def test_a_reader_that_is_slow_holds_the_senders_back() -> None:
 def test_a_promise_of_one_who_issues_nothing_moves_no_clock() -> None:
     """Numbers end at 2^63: a sequencer whose ticket clock were pushed there could give no ticket that anybody takes."""
 
-    class Pushed(TokenSite):
+    class Pushed(Tickets):
         told = False
 
         def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
-            if self.is_active and self.c and not Pushed.told and type(event) is Received and event.sender == 1:
+            if (
+                self.process.state == "active"
+                and self.process.c
+                and not Pushed.told
+                and type(event) is Received
+                and event.sender == 1
+            ):
                 Pushed.told = True
                 super().up(now, replace(event, body=Null((), 2**63 - 1)), child)
             return super().up(now, event, child)

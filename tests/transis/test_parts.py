@@ -247,6 +247,18 @@ def test_unicasts_come_once_and_in_order_whatever_the_network_does() -> None:
         assert not any(end.waiting() for end in pair.ends.values())
 
 
+def test_what_comes_again_is_acknowledged_by_multicast() -> None:
+    """The direct way back may be broken, and no Status is due in an idle group."""
+    two = Unicasts(2, V, (1, 2), 40 * MS)
+    packet = Unicast(V, 2, 1, 0, Sent(frame(1)))
+    two.receive(0, 1, packet)
+    assert two.acks(3 * MS) == [Transmit(0, 1, UAck(V, 1, 1))]
+    two.receive(9 * MS, 1, packet)
+    assert two.acks(12 * MS) == [Transmit(0, -1, UAck(V, 1, 1))]
+    two.receive(15 * MS, 1, Unicast(V, 2, 2, 0, Sent(frame(2))))
+    assert two.acks(18 * MS) == [Transmit(0, 1, UAck(V, 1, 2))]
+
+
 def test_unicasts_beyond_the_window_wait_and_are_refused() -> None:
     one = Unicasts(1, V, (1, 2), 40 * MS)
     sent = [a for _ in range(UNICASTS_MAX + 5) for a in one.send(0, 2, Sent(frame())) if isinstance(a, Transmit)]

@@ -226,8 +226,13 @@ def test_V13_F14_pauses(who: tuple[int, ...], length: float, changes: int) -> No
     assert len(views(outcome, 1)) == changes
 
 
-@pytest.mark.parametrize("service", ["agreed", "safe"])
-@pytest.mark.parametrize("protocol", ["allack", "toto"])
+@pytest.mark.parametrize(
+    ("protocol", "service"),
+    [
+        *((protocol, service) for protocol in ("allack", "toto") for service in ("agreed", "safe")),
+        *((protocol, "agreed") for protocol in ("token_site", "symmetric", "hybrid")),
+    ],
+)
 def test_V14_one_talks_and_the_others_are_silent(protocol: str, service: str) -> None:
     """It is delivered by all within T_ack + n T_stagger, two hops, and what one message of everybody costs."""
     n, hop_ms = 5, 0.6

@@ -24,7 +24,7 @@ from ordercast.membership.packets import Entry, PackedRows
 from ordercast.membership.primary import Mark, Record, RecordedEntry
 from ordercast.protocols import totem
 from ordercast.protocols.causal import Sent as Plain
-from ordercast.protocols.hybrid import Null, Sent, TokenSite
+from ordercast.protocols.hybrid import Null, Sent, tickets
 from ordercast.protocols.totem.packets import Data as RingData
 from ordercast.protocols.totem.packets import HoldCancel, Recovered, RingEntry
 from ordercast.seam import Seam
@@ -46,7 +46,7 @@ def frame(sender: int, counter: int, data: bytes = b"", **fields: Any) -> Frame:
 
 def bare(setup: Setup) -> Stack:
     """token_site without process groups, whose states would be the first messages of a view."""
-    return chain(Framing(), Seam(), TokenSite(setup), Link(setup))
+    return chain(Framing(), Seam(), tickets("token_site", setup), Link(setup))
 
 
 class Forger:

@@ -36,6 +36,8 @@ WEAK = ("S17", "S19", "S21")
 SAFE1 = "1 sub 1 safe | 1 org 1 safe | 1 rcv 1:1 safe | 2 rcv 1:1 safe | 3 rcv 1:1 safe"
 VISITS = " | ".join(f"{member} note rotation ns=1 @{time}" for member in (1, 2) for time in range(110, 300, 10))
 STABLE = "0 stable 1,2 1000 @100"
+CHANGING: dict[str, Any] = {"scenario": {"load": {"regime": "quasi", "rates": [{"rate": 1.0, "at_ms": 20_001.0}]}}}
+STEADY: dict[str, Any] = {"scenario": {"load": {"regime": "quasi"}}, "timeout_ns": 10_000}
 # twenty messages of 1, delivered in order, and the other way round
 SAID = " | ".join(["1 sub 20", *(f"1 org {k}" for k in range(1, 21))])
 TWENTY = [f"del 1:{k}" for k in range(1, 21)]
@@ -55,6 +57,8 @@ def case(text: str, **header: Any) -> Case:
     return text, header
 
 
+# 2 was away, and is back; 1 delivers more than it may take until 2 delivers again
+BACK = f"1 sub 199 | 1 org 1-199 | 2 absent | 2 present | {spell(1, [f'del 1:{k}' for k in range(1, 200)])}"
 ACCEPTED: dict[str, list[Case]] = {
     "S1": [
         case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 2 del 1:2"),
@@ -186,6 +190,9 @@ ACCEPTED: dict[str, list[Case]] = {
         # a dummy everywhere is no violation
         case(f"{SAID} | {spell(1, TWENTY)} | 1 dummy 1:77 | {spell(2, TWENTY)} | 2 dummy 1:77", options=OFTEN),
     ],
+    "L11": [
+        case(f"{BACK} | 2 end".replace("1 del 1:40 ", "2 del 1:39 | 1 del 1:40 ")),
+    ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | {LOSE3} | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -225,6 +232,14 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"0 start 1 | 0 start 2 | {V} | 0 crash 2 | 0 start 2/2 | {STABLE} | 1 view 1,2 =2.1 | 2/2 view 1,2 =2.1 "
              "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
         case(f"{V} | {STABLE} | 0 resume 2 @150 | 1 end @900 | 2 end @900", timeout_ns=10_000),
+    ],
+    "L10": [
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 end @900 | 2 end @900", **STEADY),
+        case(f"{V} | 1 mode active @50 | 1 mode passive @51 | 1 mode active @52 | {STABLE} | 2 mode active @200 "
+             "| 1 end @900 | 2 end @900", **STEADY),
+        case(f"{V} | {STABLE} | 1 end @20000200 | 2 end @20000200", workload={"rate": 10.0}, live=True),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @20005000 | 1 end @20006000 "
+             "| 2 end @20006000", **CHANGING),
     ],
     "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
     "L13": [
@@ -405,6 +420,10 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | {spell(3, TWENTY[:1] + TWENTY[15:])}", options=OFTEN),
         case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY[:2])} | 2 del 1:1", options=OFTEN),
     ],
+    "L11": [
+        case(f"{BACK} | 2 end"),
+        case(f"{BACK} | 2 end".replace("1 del 1:180 ", "2 del 1:179 | 1 del 1:180 ")),
+    ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case(f"{V3} | 0 crash 3 | {STABLE} | {T12} | {W12} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -443,6 +462,12 @@ REJECTED: dict[str, list[Case]] = {
              "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
         case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 2 view 2 =2.2 | 1 end @900 | 2 end @900",
              timeout_ns=10_000),
+    ],
+    "L10": [
+        case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300", **STEADY),
+        case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20006000 | 2 end @20006000", **CHANGING),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @400 | 1 end @900 "
+             "| 2 end @900", **STEADY),
     ],
     "L12": [case(f"{V} | 1 end waits=3 | 2 end")],
     "L13": [
@@ -514,6 +539,11 @@ UNJUDGED: dict[str, list[Case]] = {
             live=True,
         ),
     ],
+    "L10": [
+        case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300"),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 end @900", scenario={"load": {"regime": "poisson"}}),
+        case(f"{V} | 0 crash 2 | 1 mode active @200 | 1 end @900", **STEADY),
+    ],
     "L12": [case(V)],
 }
 
@@ -529,6 +559,7 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
     "S22": [case(f"{ABC} | 1 del 1:1")],
     "S23": [case(V)],
     "Q1": [case(V)],
+    "L11": [case(f"0 fault loss 2 | {BACK} | 2 end")],  # links that fail meanwhile excuse
     # the core is not primary: it may wait for ever
     "L2": [case(f"{MINOR} | {STABLE} | 1 view 1,2 =2.1 minor @500 | 1 end @900 | 2 end @900", timeout_ns=10_000)],
     "L3": [
@@ -543,4 +574,5 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
         case(f"{MINOR} | {STABLE} | 1 refuse @110 | 1 refuse @900 | 1 end @9000 | 2 end @9000", timeout_ns=10_000),
     ],
     "L8": [case(f"{V} | 1 end @900 | 2 end @900", timeout_ns=10_000)],
+    "L10": [case(f"{V} | 1 end @900 | 2 end @900", **STEADY)],
 }

@@ -5,7 +5,7 @@
 Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [from=MEMBERS/MEMBERS], sub N, org A-B,
 rcv S:A-B, del S:A-B, dummy S:TAG, absent, present,
 end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
-note NAME, fault.
+note NAME, mode ROLE, fault.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
 """
@@ -201,6 +201,10 @@ def _note(b: Builder, me: int, inc: int, at: int | None, words: list[str], field
     b.add(me, Kind.NOTE, inc, at, detail=detail)
 
 
+def _mode(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+    b.add(me, Kind.MODE, inc, at, detail={"role": words[0], "number": 1})
+
+
 def _refuse(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
     b.add(me, Kind.REFUSE, inc, at, detail={"why": words[0].replace("_", " ") if words else "overloaded"})
 
@@ -232,6 +236,7 @@ _EVENTS: dict[str, Any] = {
     "stable": _stable,
     "gview": _group_view,
     "note": _note,
+    "mode": _mode,
     "refuse": _refuse,
     "end": _end,
     "fault": _fault,

@@ -189,10 +189,31 @@ class Choice(click.ParamType):
 
 # ---------------------------------------------------------------------------------------------------------- options
 
+
+class RingMembers(click.ParamType):
+    """`1,2,3`: who is on a ring."""
+
+    name = "i,j,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        words = str(value).split(",")
+        good = all(word.isascii() and word.isdigit() and 0 < len(word) <= 9 for word in words)
+        if not good or len(set(words)) < len(words):
+            raise BadValue(f"{short(value)}: expected members, each once, such as 1,2,3", ctx, param)
+        return tuple(map(int, words))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 force_option = click.option("--force", is_flag=True, help="Replace the output of an earlier run.")
 protocol_option = click.option(
     "--protocol", type=Protocol(), default="totem", show_default=True, help="One of `ordercast protocols`."
+)
+rings_option = click.option(
+    "--ring",
+    "rings",
+    type=RingMembers(),
+    multiple=True,
+    help="Who is on a ring, such as 1,2,3; once for each. Who is named twice is a gateway.",
 )
 members_option = click.option(
     "--members", type=Whole(1, MEMBERS_MAX), default=4, show_default=True, help="How many members, ids 1..N."
@@ -240,8 +261,8 @@ def group_file(directory: Path | None, config: Path | None) -> GroupConfig:
     return configuration.load(config if config is not None else directory / "group.toml", here=False)  # type: ignore[operator]
 
 
-def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
-    """What --option said, checked against the protocol."""
+def protocol_options(pairs: tuple[str, ...], protocol: str, members: int) -> dict[str, Any]:
+    """What --option said, checked against the protocol and a group of so many members."""
     import msgspec
 
     from ordercast import registry
@@ -264,7 +285,9 @@ def protocol_options(pairs: tuple[str, ...], protocol: str) -> dict[str, Any]:
         if words := unfit(given[key], kinds[key]):
             raise UsageError(f"--option {short(pair)}: expected {words}")
     if given:
-        struct_of(given, shape, "--option")
+        made = struct_of(given, shape, "--option")
+        if wrong := registry.get(protocol).misfit(made, range(1, members + 1)):
+            raise UsageError(f"--option {wrong}")
     return given
 
 

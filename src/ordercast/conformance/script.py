@@ -28,16 +28,19 @@ import msgspec
 from ordercast import registry
 from ordercast.contract import (
     ALL,
+    TAGGER,
     Accepted,
     Action,
     CancelTimer,
     Delivered,
     GroupView,
     Left,
+    Missing,
     Note,
     Originate,
     Packet,
     PassedBy,
+    Presence,
     Receive,
     Refuse,
     SetTimer,
@@ -49,6 +52,7 @@ from ordercast.contract import (
 )
 from ordercast.errors import UsageError
 from ordercast.stack import Stack
+from ordercast.toml_input import value_of
 from ordercast.types import ALL_CONTINUE, Frame, Identity, Peer, Service, Submission, View, ViewId, ViewKind
 
 DASHES = "----"
@@ -73,6 +77,7 @@ class Script:
         self.maker = maker
         self.members: dict[int, _Member] = {}
         self.channels: dict[tuple[int, int], deque[Packet]] = {}
+        self.lost: dict[int, int] = {}  # by each since it last received something
         self.now = 0
         self.out: list[str] = []
         self.shown = {"note": False, "timer": False}
@@ -100,16 +105,19 @@ class Script:
             raise UsageError(f"partition: {wrong}")
         self.partition = partition
         self.factory = self.maker or info.factory
-        self.options = msgspec.convert(options, info.options, strict=False)
+        given = {key: value_of(text) if text.startswith("[") else text for key, text in options.items()}
+        self.options = msgspec.convert(given, info.options, strict=False)
         self.timeout_ns, self.frame_bytes = duration_ns(T), int(frame)
-        for id in range(1, int(n) + 1):
+        self.tagger = info.tagger if getattr(self.options, "channel", "") == "tagger" else None
+        for id in range(1 if self.tagger is None else TAGGER, int(n) + 1):
             self._start(id, 1, int(n), {})
 
     def _start(self, id: int, incarnation: int, n: int, stored: dict[str, tuple[int, bytes]]) -> None:
         identity = Identity(id, incarnation, tuple(range(1, n + 1)), "script", ring_seq=4 * incarnation)
         setup = Setup(identity, self.timeout_ns, self.options, self.frame_bytes, random.Random(id))
         setup.partition = self.partition
-        member = _Member(self.factory(setup), identity)
+        maker = self.tagger if id == TAGGER and self.tagger is not None else self.factory
+        member = _Member(maker(setup), identity)
         member.stored = stored
         self.members[id] = member
         self._act(id, member.stack.start(self.now, identity, stored))
@@ -149,13 +157,14 @@ class Script:
         while channel and count:
             packet, count = channel.popleft(), count - 1
             if member.up:
-                self._act(to, member.stack.receive(self.now, 0, peer, packet, 0))
+                self._act(to, member.stack.receive(self.now, 0, peer, packet, self.lost.pop(to, 0)))
         if member.up:
             self._act(to, member.stack.drained(self.now, 0))
 
     def do_drop(self, source: str, to: str, count: str = "") -> None:
         channel = self.channels.get((int(source), int(to)), deque())
         for _ in range(min(len(channel), int(count) if count else 1 << 30)):
+            self.lost[int(to)] = self.lost.get(int(to), 0) + 1
             self.out.append(f"lost {source}>{to}: {describe(channel.popleft())}")
 
     def do_advance(self, by: str) -> None:
@@ -187,7 +196,7 @@ class Script:
 
     def do_restart(self, id: str) -> None:
         old = self.members[int(id)]
-        self._start(int(id), old.identity.incarnation + 1, len(self.members), old.stored)
+        self._start(int(id), old.identity.incarnation + 1, len(old.identity.members), old.stored)
 
     def do_leave(self, id: str) -> None:
         self._act(int(id), self._stack(id).leave(self.now))
@@ -211,7 +220,7 @@ class Script:
             self.out.append(f"{id}: {field} = {status[layer][key]}")
 
     def do_order(self) -> None:
-        for id, member in sorted(self.members.items()):
+        for id, member in sorted((id, member) for id, member in self.members.items() if id != TAGGER):
             self.out.append(f"{id}: " + (" ".join(member.log) or "nothing"))
 
     def do_show(self, what: str, state: str = "on") -> None:
@@ -233,7 +242,7 @@ class Script:
                 case Transmit(to=to, packet=packet):
                     say(f"{id}> {'all' if to == ALL else to}: {describe(packet)}")
                     for other in sorted(self.members) if to == ALL else [to]:
-                        if other != id:
+                        if other != id and (other != TAGGER or to == TAGGER):
                             self.channels.setdefault((id, other), deque()).append(packet)
                 case SetTimer(name=name, at=at):
                     member.timers[name] = at
@@ -253,6 +262,8 @@ class Script:
                 case Note(name=name, fields=fields):
                     if self.shown["note"]:
                         say(f"{id}: note {name} " + " ".join(f"{k}={v}" for k, v in fields.items()))
+                case Presence(present=present):
+                    say(f"{id}: {'present' if present else 'absent'}")
                 case Originate() | Receive():
                     pass
                 case _:
@@ -263,11 +274,14 @@ class Script:
     def _up(self, id: int, event: Any) -> None:
         say = self.out.append
         match event:
-            case Delivered(batch=batch):
+            case Missing(sender=sender, tag=tag):
+                self.members[id].log.append(f"{sender}.?")
+                say(f"{id}: dummy for message {tag} of {sender}")
+            case Delivered(batch=batch, certainty=certainty):
                 names = [f"{batch.sender}.{batch.counter + k}" for k in range(batch.count)]
                 self.members[id].log += names
                 texts = " ".join(_text(p) for p in batch.payloads())
-                say(f"{id}: deliver {' '.join(names)} {texts}")
+                say(f"{id}: deliver {' '.join(names)} {texts}" + (f", {certainty}" if certainty else ""))
             case ViewChange(view=view):
                 say(f"{id}: {view_text(view)}")
             case GroupView(group=group, members=members):

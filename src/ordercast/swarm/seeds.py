@@ -21,7 +21,7 @@ from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
-from ordercast.swarm.shapes import draw_rings, gateways
+from ordercast.swarm.shapes import draw_bus, draw_rings, gateways, pure_gateways
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
@@ -63,6 +63,7 @@ class SeedPlan(Struct, frozen=True):
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
             *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
+            *([f"pure={_ids(s.pure)}"] if s.pure else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -94,6 +95,9 @@ class _Expansion:
 
     def plan(self) -> SeedPlan:
         on, off, left_out = self.families()
+        bus = draw_bus(self.draw("bus")) if self.info.tagger is not None else frozenset()
+        if bus:
+            on = tuple(family for family in on if family in bus)
         if PERMANENT in on:
             on = (PERMANENT,)
         n = self.members(*((2, 9) if PERMANENT in on else (1, 16)))
@@ -105,9 +109,12 @@ class _Expansion:
         heal = round(warm + draw.uniform(6, 30 if n <= 8 else 12) * timeout, 1)
         datagram = self.draw("datagram").choice([d for d in DATAGRAMS if d >= SMALL] if self.info.rings else DATAGRAMS)
         regime, senders, messages, load = self.load(ids, timeout, heal)
-        load = self.rates(load, senders or ids, heal)
         net = self.net(ids, timeout)
+        if bus:
+            net = Net(delay=Delay("constant", mean_us=net.delay.mean_us or 50.0))
         shape, nets = draw_rings(self.draw("rings"), ids, net) if self.info.rings else ("", (net,))
+        pure = pure_gateways(self.draw("pure"), nets, senders)
+        load = self.rates(load, tuple(member for member in senders or ids if member not in pure), heal)
         packet = self.packet(datagram, net)
         sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
@@ -130,7 +137,7 @@ class _Expansion:
         permanent = PERMANENT in on
         scenario = Scenario(
             protocol=self.info.name,
-            options=self.options(),
+            options=self.options() | ({"channel": "lan"} if bus else {}),
             service=self.draw("service").choice(self.info.provides).word,
             members=n,
             seed=self.seed,
@@ -138,6 +145,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
+            pure=pure,
             load=load,
             nets=nets,
             hosts=self.hosts(),
@@ -151,7 +159,7 @@ class _Expansion:
             faults=tuple(faults),
             heal_ms=None if permanent else heal,
             core=() if permanent else core,
-            away=away,
+            away="crashed" if bus else away,
             closing=0 if permanent else self.draw("closing").randint(1, 8),
             settle_ms=short(8 * timeout),
             limit_ms=self.limit(warm, heal, timeout, permanent),

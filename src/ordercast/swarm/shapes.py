@@ -1,4 +1,5 @@
-"""Rings of a swarm's run, for a protocol that joins several: how many, in which shape, who is a gateway."""
+"""What nets a swarm's run has: rings, for a protocol that joins several, in which shape, who is a gateway; a LAN that
+all hear in one order, for one that has a tagger elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from msgspec.structs import replace
 
 from ordercast.sim.scenario import Edge, Net
 
+ONE_ORDER = frozenset(("crash", "pause", "leave", "slow", "drift", "clock", "overload"))
 SHAPES = ("one", "two", "chain", "star", "cycle")
+
+
+def draw_bus(draw: random.Random) -> frozenset[str]:
+    """In one run of five a LAN takes the tagger's place; these families keep its order.  In one of five of them they do
+    not: marks then contradict each other, and hurt nobody.  Empty: there is a tagger."""
+    if draw.random() >= 0.2:
+        return frozenset()
+    return ONE_ORDER | {"reordering"} if draw.random() < 0.2 else ONE_ORDER
 
 
 def draw_rings(draw: random.Random, ids: tuple[int, ...], net: Net) -> tuple[str, tuple[Net, ...]]:
@@ -48,6 +58,12 @@ def _on(net: Net, members: tuple[int, ...], relay: int) -> Net:
         return replace(net, members=members)
     us = net.edges[0].us
     return replace(net, members=members, edges=tuple(Edge(a=member, b=relay, us=us) for member in members))
+
+
+def pure_gateways(draw: random.Random, nets: Sequence[Net], senders: tuple[int, ...]) -> tuple[int, ...]:
+    """In two runs of five some gateways, none of which is to send anything, have no application."""
+    some = [member for member in gateways(nets) if member not in senders and draw.random() < 0.5]
+    return tuple(some) if draw.random() < 0.4 else ()
 
 
 def gateways(nets: Sequence[Net]) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ Expected = Callable[[int, int, int, bytes], bool]  # (sender, incarnation, count
 _SUBMIT, _ORIGINATE, _RECEIVE, _DELIVER = map(int, (Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER))
 _VIEW, _GROUP_VIEW, _REFUSE, _LEAVE, _NOTE = map(int, (Kind.VIEW, Kind.GROUP_VIEW, Kind.REFUSE, Kind.LEAVE, Kind.NOTE))
 _ABSENT, _PRESENT = map(int, (Kind.ABSENT, Kind.PRESENT))
+_MODE = int(Kind.MODE)
 _OWN_COLUMNS = frozenset(COLUMNS) - {"member", "incarnation", "index", "time_ns", "now_ns", "kind", "detail"}
 
 
@@ -78,7 +79,7 @@ class Recorder:
         if self.level >= Level.DELIVER:
             self._rows |= {
                 Up: self._up, Originate: self._originate, Accepted: self._submit, Refuse: self._refuse,
-                Presence: self._presence,
+                Presence: self._presence, Note: self._mode,
             }  # fmt: skip
         if self.level >= Level.FULL:
             self._rows |= {Receive: self._receive, Note: self._note}
@@ -288,8 +289,16 @@ class Recorder:
     def _refuse(self, time_ns: int, now_ns: int, action: Refuse) -> None:
         self._plain(time_ns, now_ns, _REFUSE, {"why": action.why})
 
+    def _mode(self, time_ns: int, now_ns: int, action: Note) -> None:
+        """A core that tells of another role has a row of its own."""
+        if action.name == "mode":
+            self._plain(time_ns, now_ns, _MODE, action.fields)
+
     def _note(self, time_ns: int, now_ns: int, action: Note) -> None:
-        self._plain(time_ns, now_ns, _NOTE, {"name": action.name, **action.fields})
+        if action.name == "mode":
+            self._mode(time_ns, now_ns, action)
+        else:
+            self._plain(time_ns, now_ns, _NOTE, {"name": action.name, **action.fields})
 
     def _plain(self, time_ns: int, now_ns: int, kind: int, detail: dict[str, Any] | None) -> None:
         seq, rep, view_kind = self.view

@@ -10,6 +10,7 @@ What a row says beyond its columns' names:
 - view: a transitional view has the id of the regular view that follows it, `previous` is the one it closes; detail has
   `cause` (words), `reason`, `components` ([[old view or null, members], ...]), `primary` (where a policy says);
 - stable: `members` is who stays up and connected from this time on, detail has `delay_ns`, the bound on one hop;
+- mode: detail has `role` and `number`, how often it has changed; written when a member takes another role;
 - end: detail has `queues`, sizes by name; refuse: detail has `why`; note: detail has `name` and its fields;
 - originate, deliver: detail `altered` is the counter of the first message that is not what its sender submitted;
 - deliver: detail `stamp` is the timestamp that a message has on all rings, where there are several.

@@ -10,10 +10,13 @@ Differs from the paper:
       acknowledgements that do not come asks for them.  A member that shows no progress is sent an empty UAck, too, so
       that the port of a dead one can say so; twice, as a path that passes unicasts alone must not look like a link.
   D3  The window also falls with the room at the receiver's application (back-pressure).
+  D4  It counts frames.  What a protocol says beside them answers frames of others, which their windows bound; were it
+      counted, a sequencer far away could not send its own.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from operator import le
 from typing import Any
 
@@ -70,6 +73,7 @@ class Traffic:
         self.full: dict[int, Nanoseconds] = {}  # whose application takes nothing, and since when
         self.open = False  # the view works: new messages may leave
         self.told = 0  # highest own number that the layer above was told it may use
+        self.bare: deque[int] = deque()  # own numbers that are not stable and carry no frame: no window counts them
         self.reported = 0  # messages inserted since others last learnt our `have`
         self.asked_for = False  # somebody wants to know our `have`
         self.dirty = False  # acknowledgements came since stability was last computed
@@ -126,15 +130,21 @@ class Traffic:
         if not self.open:
             return []
         sent = self.have[self.rank]
-        limit = min(self.windows) + self.stability.stable[self.rank]
+        limit = self._limit()
         if limit <= sent >= self.told and self.dirty:  # acknowledgements are added up when it matters
             self.advance()
-            limit = min(self.windows) + self.stability.stable[self.rank]
+            limit = self._limit()
         limit = max(limit, sent)
         if limit == self.told or (limit > self.told > sent):
             return []
         self.told = limit
         return [Up(Window(limit - sent))]
+
+    def _limit(self) -> int:
+        stable, bare = self.stability.stable[self.rank], self.bare
+        while bare and bare[0] <= stable:
+            bare.popleft()
+        return min(self.windows) + stable + len(bare)
 
     def multicast(self, now: Nanoseconds, body: Body) -> list[Action]:
         have = self.have
@@ -142,6 +152,9 @@ class Traffic:
         have[self.rank] = seq
         vec = tuple(have)
         data = Data(self.id, seq, vec, self.windows[self.rank], body)
+        if getattr(body, "frame", None) is None:
+            self.bare.append(seq)
+            self.told += 1
         self.stability.insert(self.rank, seq, vec, data)
         self.reported = 0
         out: list[Action] = [Transmit(0, ALL, data), Up(Received(self.me, seq, body, vec))]

@@ -3,8 +3,8 @@
 Numbers count from 1 in each direction.  Acknowledgements are cumulative and ride on every Unicast the other way and on
 every Status, or go alone after T_status.  What is not acknowledged is repeated after 4 x the smoothed round trip, at
 the earliest T/50 after its acknowledgement may have gone alone, doubling to T/4; from the second repetition on by
-multicast with the addressee named, so that a broken unicast path alone costs no view.  One that stands for 2 T although
-its addressee is heard shows a stuck link.
+multicast with the addressee named, so that a broken unicast path alone costs no view; and so goes the acknowledgement
+of what came again.  One that stands for 2 T although its addressee is heard shows a stuck link.
 All of it is forgotten at a view change.
 """
 
@@ -32,7 +32,7 @@ class _Sent:
 class _Pair:
     """With one other member."""
 
-    __slots__ = ("acked", "came", "early", "out", "owes", "rto", "sent", "trip", "waiting")
+    __slots__ = ("acked", "again", "came", "early", "out", "owes", "rto", "sent", "trip", "waiting")
 
     def __init__(self, rto: Nanoseconds) -> None:
         self.sent = self.acked = 0  # own numbers
@@ -41,6 +41,7 @@ class _Pair:
         self.came = 0  # theirs, in order (u_in)
         self.early: dict[int, Body] = {}
         self.owes = False  # something came that was not yet acknowledged
+        self.again = False  # it came again: an acknowledgement was lost
         self.trip: Nanoseconds = 0  # smoothed round trip
         self.rto = rto
 
@@ -132,6 +133,7 @@ class Unicasts:
         if number > pair.came + UNICASTS_MAX:
             return [*out, dropped("unicast beyond the window")]
         pair.owes = True
+        pair.again |= number <= pair.came
         if number > pair.came:
             pair.early.setdefault(number, packet.body)
         while pair.came + 1 in pair.early:
@@ -162,8 +164,8 @@ class Unicasts:
         out: list[Action] = []
         for source, pair in self.pairs.items():
             if pair.owes:
-                pair.owes = False
-                out.append(Transmit(0, source, UAck(self.view, source, pair.came)))
+                out.append(Transmit(0, ALL if pair.again else source, UAck(self.view, source, pair.came)))
+                pair.owes = pair.again = False
         return out
 
     def vector(self) -> tuple[int, ...]:

@@ -86,6 +86,20 @@ def token_ns(header: Header, stable: Stability) -> int:
     return rotation_ns(len(stable.members), stable.delay_ns) + header.timeout_ns
 
 
+def constant_load(header: Header) -> bool:
+    """L10: whether the run's load leaves nothing to chance but small deviations."""
+    if header.scenario is None:
+        return bool(header.workload.get("rate"))
+    return header.scenario.get("load", {}).get("regime") in ("periodic", "quasi")
+
+
+def load_changes(header: Header) -> list[int]:
+    """L10: when the load of a simulated run begins, and when its rates change, ns."""
+    load = (header.scenario or {}).get("load", {})
+    times = [load.get("start_ms", 0.0), *(pace.get("at_ms", 0.0) for pace in load.get("rates", ()))]
+    return sorted({round(at * 1e6) for at in times})
+
+
 def drain_ns(header: Header) -> int:
     """L6: 8 T, at most five seconds."""
     return min(8 * header.timeout_ns, DRAIN_NS_MAX) if header.timeout_ns else DRAIN_NS_MAX
@@ -107,3 +121,4 @@ def flapping_views(header: Header, faults: Iterable[Row], span_ns: int) -> int:
 
 PROBATION_NS_MAX = 60 * 10**9
 DRAIN_NS_MAX = 5 * 10**9
+ROLES_NS, ROLES_MAX = 20 * 10**9, 2  # L10: after a change of the load

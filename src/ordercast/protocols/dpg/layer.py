@@ -103,7 +103,7 @@ class Dpg(Layer):
     # ------------------------------------------------------------------------------------------------ start and time
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        return self._next_tick(now)
+        return [Presence(False, now), *self._next_tick(now)]
 
     def _next_tick(self, now: Nanoseconds) -> list[Action]:
         site = self.site
@@ -127,23 +127,23 @@ class Dpg(Layer):
         """Silence counts; then whatever time brings: turns that are over, deliveries, a report."""
         self.pace.tick(now)
         out = self.way.tick(now) + self._turns(now)
-        if self.site.begun:
-            self._offer_unheard()
-        if not self.site.begun:
-            out += self._perhaps_first(now)
+        out += self._offer_unheard(now) if self.site.begun else self._perhaps_first(now)
         out += self._give(now, self.site.advance(self.pace.clock))
         out += self._perhaps_report(now)
         self.cycle.decay()
         return [*out, *self._speak(now), *self._next_tick(now)]
 
-    def _offer_unheard(self) -> None:
+    def _offer_unheard(self, now: Nanoseconds) -> list[Action]:
         """Own messages that neither came back nor are in any report: perhaps nobody has them."""
+        out: list[Action] = []
         old = self.pace.clock - self.cycles.deliv
         for tag in [tag for tag, at in self.sent_at.items() if at <= old]:
             del self.sent_at[tag]
             if tag in self.unsettled and tag not in self.site.since:
-                self.site.stray(self.pace.clock, tag, self.unsettled[tag])
+                frame = self.unsettled[tag]
                 self.site.offer(tag)
+                out += self._give(now, self.site.stray(self.pace.clock, tag, frame))
+        return out
 
     # --------------------------------------------------------------------------------------------- absence and return
 

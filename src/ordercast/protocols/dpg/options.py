@@ -15,9 +15,11 @@ Count = Annotated[int, Meta(ge=1, le=100_000)]
 class DpgOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Cycles count messages heard."""
 
-    channel: Literal["tagger", "lan", "wan"] = "tagger"  # where the one order of all datagrams comes from
+    channel: Annotated[Literal["tagger", "lan", "wan"], Draw("tagger")] = "tagger"  # whence one order of all datagrams
     rate: Annotated[float, Meta(gt=0, lt=1)] = 1 / 2000  # declared rate of violating messages: what Q1 judges
-    marks: Literal["excuse", "off", "none"] = "excuse"  # off: no marks while an own message is unplaced; none: never
+    marks: Annotated[Literal["excuse", "off", "none"], Draw("off")] = (
+        "excuse"  # off: no marks while an own message is unplaced; none: never
+    )
     own: bool = True  # false: own datagrams are ignored when they come back, as a LAN interface does
     late: Literal["deliver", "skip"] = "deliver"  # what turns out to precede something delivered
     report_cycle: Annotated[Count, Draw(3, 9)] = 5

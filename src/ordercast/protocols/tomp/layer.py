@@ -168,7 +168,6 @@ class Stamping(Layer):
                 out.append(self.sender.unicast(member, Acks(tuple(acks[at : at + step]))))
         for at in range(0, len(self.finals), step):
             out.append(self.sender.multicast(Validations(tuple(self.finals[at : at + step]))))
-            self.takes -= 1
         self.acks, self.finals = {}, []
         return out
 

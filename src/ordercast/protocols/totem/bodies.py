@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ordercast.errors import WireError
-from ordercast.limits import MEMBERS_MAX, RINGS_MAX
+from ordercast.limits import MEMBERS_MAX, RINGS_MAX, STAMP_MAX
 from ordercast.types import U16, U32, U63, Frame, Identity, Service, ViewId
 
 SOURCES_MAX = 4 * RINGS_MAX  # a net in parts has several rings at once
@@ -58,12 +58,14 @@ class Vector(Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A Guarantee Vector message: of these sources nothing stamped so or earlier comes to this ring any more.
 
     rows: which ring holds what safely, as far as its author knows.  need: the latest stamp anybody waits for.
+    controls: of these nothing stamped so or earlier comes any more that changes a process group.
     """
 
     view: ViewId
     need: U63
     entries: Annotated[tuple[tuple[U16, U63], ...], Meta(max_length=SOURCES_MAX)] = ()
     rows: Annotated[tuple[tuple[U16, Stamps], ...], Meta(max_length=SOURCES_MAX)] = ()
+    controls: Annotated[tuple[tuple[U16, U63], ...], Meta(max_length=SOURCES_MAX)] = ()
 
 
 class Done(Struct, frozen=True, array_like=True, gc=False, tag=3):
@@ -115,4 +117,6 @@ def body_of(frame: Frame) -> Bodies:
         raise WireError("body", str(why)) from None
     if not isinstance(body, Done | Vector):
         body.check()
+    if (body.need if isinstance(body, Vector) else body.stamp) > STAMP_MAX:
+        raise WireError("stamp", type(body).__name__)
     return body

@@ -91,6 +91,14 @@ class Feed:
             out.setdefault(item.source - 1, item.stamp)
         return out
 
+    def queued_controls(self) -> dict[int, int]:
+        """The same of frames that change process groups."""
+        out: dict[int, int] = {}
+        for item in self.forwards:
+            if item.frame.control:
+                out.setdefault(item.source - 1, item.stamp)
+        return out
+
     def waiting(self) -> int:
         return self.urgent() + (self.owner.own_waiting(self.child) if self.open else 0)
 

@@ -12,6 +12,8 @@ Differs from the paper:
   D2  A frame for process groups waits at the gateway until its place in the order is known, because only then it is
       known who is in them; and where there is more than one way between two rings nothing is filtered, so that whoever
       takes over a way has all that went by it.
+  D3  While such a frame waits, a vector message tells more of what changes groups than of all frames: gateways that
+      wait for each other's frames would take turns.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ class Carrying:
         self.need = 0  # the latest stamp that anybody waits for
         self.told_need = [0] * len(mine)
         self.promised = [[0] * sources for _ in mine]
+        self.promised_controls = [[0] * sources for _ in mine]
         self.heard = [[list(merge.rows[0]) for _ in range(sources)] for _ in mine]  # rows, as told on each ring of mine
         self._due: list[bool | None] = [None] * len(mine)
 
@@ -82,7 +85,7 @@ class Carrying:
         if any(
             promised[source] < need and self._carried(source, origin, queued) > promised[source]
             for source, origin in self.into[child]
-        ):
+        ) or self._controls(child):
             return True
         return any(self._news(child, ring) for ring in range(len(merge.rows)))
 
@@ -90,6 +93,20 @@ class Carrying:
         """Up to where everything of a source that I bring has left: nothing that still waits is promised."""
         arrived = self.merge.arrived[origin][source]
         return min(arrived, queued[source] - 1) if source in queued else arrived
+
+    def _controls(self, child: int) -> list[tuple[int, int]]:
+        """Where frames wait for their place: up to which stamp all that changes groups has left, as far as it is news
+        to somebody who waits (D3)."""
+        feed, merge, told = self.feeds[child], self.merge, self.promised_controls[child]
+        if not feed.undecided:
+            return []
+        queued, out = feed.queued_controls(), []
+        for source, _ in self.into[child]:
+            upto = max(merge.known[source], merge.controls[source])
+            upto = min(upto, queued[source] - 1) if source in queued else upto
+            if upto > told[source] and told[source] < self.need:
+                out.append((source, upto))
+        return out
 
     def _news(self, child: int, ring: int) -> bool:
         """Whether that ring's row is further than is known on this one."""
@@ -114,15 +131,19 @@ class Carrying:
             if self._news(child, ring):
                 rows.append((ring, tuple(row)))
                 self.heard[child][ring] = list(row)
+        controls = self._controls(child)
+        for source, upto in controls:
+            self.promised_controls[child][source] = upto
         self.told_need[child] = self.need
         self._due[child] = False
-        return Vector(self.view, self.need, tuple(entries), tuple(rows))
+        return Vector(self.view, self.need, tuple(entries), tuple(rows), tuple(controls))
 
     def believable(self, child: int, author: MemberId, vector: Vector) -> bool:
         """Whether its author can have said that on this ring of mine."""
         ring, sources = self.mine[child], len(self.topology.rings)
         carried = ring is not None and all(
-            source < sources and self.topology.routes[source].gateway[ring] == author for source, _ in vector.entries
+            source < sources and self.topology.routes[source].gateway[ring] == author
+            for source, _ in (*vector.entries, *vector.controls)
         )
         return carried and all(number < sources and len(row) == sources for number, row in vector.rows)
 
@@ -131,6 +152,8 @@ class Carrying:
         merge, news = self.merge, False
         for source, stamp in vector.entries:
             merge.promise(child, source, stamp)
+        for source, stamp in vector.controls:
+            merge.controls[source] = max(merge.controls[source], stamp)
         for ring, row in vector.rows:
             self.heard[child][ring] = list(map(max, self.heard[child][ring], row))
             if ring not in self.mine:

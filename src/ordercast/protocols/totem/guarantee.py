@@ -79,6 +79,7 @@ class Merge:
         self.arrived = [[base - 1] * sources for _ in range(children)]  # gv, per ring of mine
         self.known = [base - 1] * sources  # the larger of these (D3)
         self.bound = base - 1  # the least of those
+        self.controls = [base - 1] * sources  # up to here at least, what changes process groups has arrived
         self.pending: list[tuple[int, int, Ordered]] = []  # a heap
         self.kept: list[dict[int, Ordered]] = [{} for _ in range(sources)]  # not yet held on every ring
         self.rows = [[base - 1] * sources for _ in range(sources)]  # ga: ring -> source -> timestamp

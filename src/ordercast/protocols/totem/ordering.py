@@ -104,9 +104,10 @@ class Ordering:
         assert merge is not None and carrying is not None
         regroups = min(((stamp, s) for stamp, s, event in merge.pending if event.frame.control), default=None)
         later, filtered = [], 0
+        told = list(map(max, merge.known, merge.controls))
         for item in self.undecided:
             stamp, source, child, frame = item
-            if any(known < stamp - (s >= source) for s, known in enumerate(merge.known) if s != source - 1):
+            if any(known < stamp - (s >= source) for s, known in enumerate(told) if s != source - 1):
                 later.append(item)
                 continue
             self.here.feeds[child].undecided.discard((stamp, source))
@@ -136,7 +137,10 @@ class Ordering:
         if place.row is not None:
             place.row.mark(event.seq, source, event.timestamp)
         out = self.settle(now, child)
-        return out + self.here.ask_all() if len(self.here.feeds) > 1 else out
+        if len(self.here.feeds) > 1:
+            out += self.decide() if self.undecided else []  # who is alone receives nothing, and has no other pause
+            out += self.here.ask_all()
+        return out
 
     def settle(self, now: Nanoseconds, child: int) -> list[Action]:
         """Something of mine may be known to be held on my ring, and so on every ring; and frames may go up."""

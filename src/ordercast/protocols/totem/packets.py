@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import Packet
 from ordercast.errors import WireError
-from ordercast.limits import MEMBERS_MAX
+from ordercast.limits import MEMBERS_MAX, STAMP_MAX
 from ordercast.types import U16, U32, U63, Frame, MemberId, ViewId
 
 REQUESTS_MAX = 1_024  # what a token may carry at all; the option `rtr_max` is what a member writes
@@ -41,6 +41,8 @@ class Token(Packet, frozen=True, array_like=True, gc=False, tag=1):
     def check(self) -> None:
         if self.aru > self.seq:
             raise WireError("token", "aru above seq")
+        if self.timestamp > STAMP_MAX:
+            raise WireError("stamp", str(self.timestamp))
         if (self.room is None) is not (self.room_id is None):
             raise WireError("token", "room without its owner")
 
@@ -55,6 +57,8 @@ class Data(Packet, frozen=True, array_like=True, gc=False, tag=2):
     source: U16 = 0
 
     def check(self) -> None:
+        if self.stamp > STAMP_MAX:
+            raise WireError("stamp", str(self.stamp))
         self.frame.check()
 
 
@@ -66,7 +70,7 @@ class Recovered(Packet, frozen=True, array_like=True, gc=False, tag=3):
     old: Data
 
     def check(self) -> None:
-        self.old.frame.check()
+        self.old.check()
 
 
 class HoldCancel(Packet, frozen=True, array_like=True, gc=False, tag=4):

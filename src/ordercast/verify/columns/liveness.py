@@ -21,7 +21,8 @@ def _delegated(check: Callable[[plain.Run], Finding]) -> Callable[[Run], Finding
 
 
 l1, l2, l8 = map(_delegated, (settling.l1, settling.l2, settling.l8))
-l5, l6, l7, l12 = map(_delegated, (liveness.l5, liveness.l6, liveness.l7, liveness.l12))
+l5, l6, l7, l10 = map(_delegated, (liveness.l5, liveness.l6, liveness.l7, liveness.l10))
+l12 = _delegated(liveness.l12)
 
 
 def l3(run: Run) -> Finding:

@@ -1,4 +1,4 @@
-"""That things go on once a run is undisturbed: L3 delivery, L4 termination, L5 token, L6 drain, L7 room, L12."""
+"""That things go on once a run is undisturbed: L3 delivery, L4 termination, L5 token, L6 drain, L7 room, L10, L12."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import re
 from itertools import pairwise
 
 from ordercast.trace.schema import Kind, Row
-from ordercast.verify.bounds import Stability, delivery_ns, drain_ns, rotation_ns, token_ns
+from ordercast.verify.bounds import (
+    ROLES_MAX,
+    ROLES_NS,
+    Stability,
+    constant_load,
+    delivery_ns,
+    drain_ns,
+    load_changes,
+    rotation_ns,
+    token_ns,
+)
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named, view_key
 from ordercast.verify.plain.settling import (
     DISTURBED,
@@ -209,6 +219,30 @@ def l7(run: Run) -> Finding:
 
 def _overloaded(row: Row) -> bool:
     return (row.detail or {}).get("why") == "overloaded"
+
+
+def l10(run: Run) -> Finding:
+    """From the stable row on, and anew from each change of the load; one that chance makes irregular says nothing."""
+    stable = stable_of(run)
+    if stable is None:
+        return DISTURBED
+    if not constant_load(run.header):
+        return cannot_judge("the load is not constant")
+    judged = 0
+    changes = [at for at in load_changes(run.header) if stable.since_ns < at < stable.until_ns]
+    for begin, end in pairwise([stable.since_ns, *changes, stable.until_ns]):
+        for life in run.lives:
+            if life.member not in stable.members:
+                continue
+            rows = [row for row in life.of(Kind.MODE) if begin < row.time_ns <= end]
+            judged += len(rows) + (end - begin >= ROLES_NS)
+            late = [row for row in rows if row.time_ns - begin > ROLES_NS]
+            if late:
+                what = f"member {life.member} took another role {(late[0].time_ns - begin) / 1e9:.1f} s later"
+                return broken(what, late[:1], judged)
+            if len(rows) > ROLES_MAX:
+                return broken(f"member {life.member} took another role {len(rows)} times", rows, judged)
+    return holds(judged)
 
 
 def l12(run: Run) -> Finding:

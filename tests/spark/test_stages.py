@@ -92,3 +92,8 @@ def test_commands(spark: Any, data: Path, tmp_path: Path, capsys: pytest.Capture
     assert code == 0 and said["ok"] == 3
     code, said = call("report", tmp_path / "sweep", "--out", tmp_path / "report")
     assert code == 0 and said["runs"] == 3 and "Every promise" in Path(said["report"]).read_text()
+    protocols = ["--protocol", "token_site", "--protocol", "fifo", "--messages", 40, "--members", 2, "--seeds", "1:3"]
+    compared = [
+        call("compare", *protocols, *more, "--out", tmp_path / f"compare{len(more)}") for more in ((), ("--plain",))
+    ]
+    assert [code for code, _ in compared] == [0, 0] and compared[0][1]["protocols"] == compared[1][1]["protocols"]

@@ -99,7 +99,7 @@ def command(
             spark = open_session(master, conf, shown, small=True)
             shown.say("simulating ...")
             results = sweep.sweep(spark, wanted, out, options=options, watch=watch)
-        reading = Reading((out / "trace",), plain, True, None, force, master, conf)
+        reading = Reading((out / "trace",), plain, True, None, force, None, ())  # the session is open
         tables = collect(reading, shown)[0] if (out / "trace").exists() else {"latency": [], "throughput": []}
         found = compare.lines(results.to_pylist(), tables)
         lead = _lead(wanted.points[0].scenario, scene, len(seeds))

@@ -148,6 +148,7 @@ class GroupConfig(Struct, frozen=True, kw_only=True):
     packet_bytes: int = 0  # the largest packet; above datagram_bytes it travels in several datagrams; 0: the default
     net: NetConfig = NetConfig()
     rings: tuple[Ring, ...] = ()  # by number; none: one network, `net`
+    pure: tuple[int, ...] = ()  # gateways without an application
     state_dir: str = "state"
     trace: TraceConfig = TraceConfig()
     partition: str = ALL_CONTINUE
@@ -235,7 +236,8 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     file: Any = source.part(source.data, shape)
     options = None
     if not source.faulty("protocol", "options"):
-        options = source.part(file.options, registry.get(file.protocol).options, "options")
+        info = registry.get(file.protocol)
+        options = source.part(file.options, info.options, "options")
     rings: tuple[Ring, ...] = ()
     tagger: Member | None = None
     if several:
@@ -256,9 +258,8 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
     ipv6 = places.ipv6(at, net.address if net.mode == "multicast" else "")
     head = UDP_HEADER_BYTES_IPV6 if ipv6 else UDP_HEADER_BYTES
     datagram_bytes = file.datagram_bytes or min(mtu - head, DATAGRAM_BYTES_LOOPBACK)
-    if not source.faulty("protocol", "options", "member") and (
-        wrong := registry.get(file.protocol).misfit(options, [member.id for member in members])
-    ):
+    fits = options is None or source.faulty("options", "member")
+    if not fits and (wrong := info.misfit(options, [m.id for m in members])):
         source.fault("options", wrong)
     if not source.faulty("protocol", "partition") and (wrong := registry.get(file.protocol).without(file.partition)):
         source.fault("partition", wrong)
@@ -284,6 +285,7 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         packet_bytes=file.packet_bytes or packet_default(datagram_bytes),
         net=net,
         rings=rings,
+        pure=tuple(entry.id for entry in file.member if entry.pure) if several else (),
         state_dir=file.state_dir,
         trace=file.trace,
         partition=file.partition,
@@ -353,7 +355,7 @@ def _written(config: GroupConfig) -> dict[str, Any]:
     net, options, members = _table(config.net), _table(config.options), config.members
     if config.rings:
         net = [written_ring(ring) for ring in config.rings]
-        members = [written_member(member.id, config.rings) for member in config.members]  # type: ignore[assignment]
+        members = [written_member(m.id, config.rings, m.id in config.pure) for m in config.members]  # type: ignore[assignment]
     if isinstance(net, dict):
         net = written_net(net)
     if isinstance(options, dict):

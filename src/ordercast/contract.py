@@ -4,8 +4,7 @@ A core is a pure state machine.  Every input takes ``now`` (integer nanoseconds 
 returns the list of actions it causes, in order.  Two inputs never overlap; nothing blocks; no socket, clock, thread,
 randomness or global inside.  A driver (live or simulated) calls the core, carries out the actions in order, and writes
 the trace.  Layers compose: what one says with Up(event) the layer above gets as ``up(event, child)``, which names the
-layer below that spoke; Down(event, child) goes to one of the layers below.  What a layer must know at once it asks by a
-call, answered without effect on the state: `status` and `flush_state`.
+layer below that spoke; Down(event, child) goes to one below.  `status` and `flush_state` are asked, and change nothing.
 """
 
 from __future__ import annotations
@@ -197,11 +196,10 @@ class Submit(Event, frozen=True, gc=False):
 
 
 class Multicast(Event, frozen=True, gc=False):
-    """Send this to all, in causal order; the layer below answers with Received, here too.  `view`: the one it is said
-    in; in a later one it has no meaning, and is discarded."""
+    """Send this to all, in causal order; the layer below answers with Received, here too."""
 
     body: Body
-    view: ViewId | None = None
+    view: ViewId | None = None  # the one it is said in: in a later one it has no meaning, and is discarded
 
 
 class UnicastTo(Event, frozen=True, gc=False):
@@ -333,6 +331,7 @@ class Setup(Struct):
     outbox_bytes: int = OUTBOX_BYTES_MAX  # submitted and not yet originated; more is refused
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
     pack: bool = True  # several messages in a frame; false: as the papers count
+    pure: bool = False  # a gateway without an application
 
 
 class Layer:

@@ -6,7 +6,7 @@ do not hang together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
@@ -55,6 +55,7 @@ class RingMember(Struct, frozen=True):
     address: Annotated[
         tuple[tuple[str, int], ...], Rule(_addresses), Need("an address on each of its rings")
     ] = ()  # fmt: skip
+    pure: bool = False  # only joins rings: nobody sends from it or reads there
 
 
 class Member(Struct, frozen=True):
@@ -124,12 +125,15 @@ def rings_of(source: Source, file: RingsWritten) -> tuple[tuple[Ring, ...], tupl
         on = sum(member.id in entry.members for entry in file.net)
         if not on:
             source.fault(f"member[{k}]", f"member {member.id} is on no ring: expected its id in members of a [[net]]")
-        elif len(member.address) != on and not source.faulty(f"member[{k}].address"):
+        if member.pure and on == 1:
+            source.fault(f"member[{k}].pure", f"member {member.id} is on one ring: expected a gateway, on two or more")
+        if on and len(member.address) != on and not source.faulty(f"member[{k}].address"):
             source.fault(
                 f"member[{k}].address", f"{len(member.address)} addresses: expected one for each of {on} rings"
             )
-    for ring in _apart(file.net):
-        source.fault("net", f"ring {ring} shares no member with the others: expected a gateway on it and another")
+    for k in apart([entry.members for entry in file.net]):
+        words = "shares no member with the others: expected a gateway on it and another"
+        source.fault("net", f"ring {file.net[k].ring} {words}")
     if source.faulty("net", "member"):
         return (), ()
     left = {member.id: list(member.address) for member in file.member}
@@ -173,13 +177,13 @@ def _ring(source: Source, path: str, entry: RingEntry, before: list[RingEntry], 
             source.fault(f"{path}.address", words)
 
 
-def _apart(nets: list[RingEntry]) -> list[int]:
-    """Rings that do not hang together with the first."""
-    reached, todo = set(nets[0].members) if nets else set(), nets[1:]
-    while joined := [net for net in todo if reached.intersection(net.members)]:
-        todo = [net for net in todo if net not in joined]
-        reached.update(member for net in joined for member in net.members)
-    return [net.ring for net in todo if net.members]
+def apart(nets: Sequence[Collection[int]]) -> list[int]:
+    """Of nets, given by their members: those that do not hang together with the first."""
+    reached, todo = set(nets[0]) if nets else set(), list(range(1, len(nets)))
+    while joined := [k for k in todo if reached.intersection(nets[k])]:
+        todo = [k for k in todo if k not in joined]
+        reached.update(member for k in joined for member in nets[k])
+    return todo
 
 
 def written_net(net: dict[str, Any]) -> dict[str, Any]:
@@ -191,6 +195,6 @@ def written_ring(ring: Ring) -> dict[str, Any]:
     return written_net(asdict(ring.net)) | {"ring": ring.number, "members": list(ring.addresses)}
 
 
-def written_member(id: int, rings: tuple[Ring, ...]) -> dict[str, Any]:
+def written_member(id: int, rings: tuple[Ring, ...], pure: bool) -> dict[str, Any]:
     at = [ring.addresses[id] for ring in rings if id in ring.addresses]
-    return {"id": id, "address": [addresses.written(*place) for place in at]}
+    return {"id": id, "address": [addresses.written(*place) for place in at]} | ({"pure": True} if pure else {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -23,6 +23,7 @@ from ordercast.errors import ConfigError
 from ordercast.words import bounds, meant, one_of, short
 
 TOLD_MAX = 20  # faults of one source that are told
+TOLD_CHARS = 240  # of names in one sentence
 DEPTH_MAX = 16  # of tables and arrays within each other
 SMALL, LARGE = 1e-12, 1e18  # no number that is meant is nearer to 0, or farther from it
 WHOLE_MAX = 2**64 - 1
@@ -87,6 +88,12 @@ def unfit(value: Any, kind: Any) -> str:
 def expected(kind: Any) -> str:
     """What a type takes, in words."""
     return _words(inspect.type_info(kind))
+
+
+def some(names: Iterable[str]) -> str:
+    """These, or as many of them as a person reads in one sentence."""
+    told = ", ".join(names)
+    return told if len(told) <= TOLD_CHARS else told[:TOLD_CHARS].rpartition(",")[0] + ", ..."
 
 
 class Source:
@@ -225,7 +232,7 @@ class Source:
                 self.fault(_join(path, key), f"is missing: expected {needed}")
         for key in value:
             if key not in fields and key != tag:
-                close = meant(str(key), fields) or (f": expected one of {', '.join(fields)}" if fields else "")
+                close = meant(str(key), fields) or (f": expected one of {some(fields)}" if fields else "")
                 self.fault(_join(path, key), f"unknown key {short(key)}{close}")
         try:
             return shape(**{name: part for name, part in parts.items() if part is not NOTHING})

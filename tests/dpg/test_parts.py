@@ -180,11 +180,38 @@ def test_the_tagger_numbers_once_and_tells_again() -> None:
 
 def test_a_new_tagger_goes_on_above_and_an_old_one_is_silent() -> None:
     core = tagger(life=5)
-    [numbers] = say(core, ONE, 1, life=9, heard=40)
-    assert numbers.life == 10, "a clock that was set back"
+    assert say(core, ONE, 1, life=9, heard=40) == [], "first all say what they heard of the one before"
+    [action] = core.timer(50_000_000, "grace", 50_000_000)
+    assert isinstance(action, Transmit) and isinstance(action.packet, Numbers)
+    assert action.packet.life == 10 and action.packet.first == 1, "a clock that was set back"
     old = tagger(life=5)
     say(old, ONE, 1)
     assert say(old, ONE, 2, life=9, heard=1) == [] and old.silent and say(old, TWO, 1) == []
+
+
+def test_what_an_earlier_tagger_numbered_has_one_place() -> None:
+    """Its sender did not hear the number, another site did, and a third hears of it from the new tagger."""
+    sender, witness, third = (Order(GROUP, peer, 10, 100) for peer in (ONE, TWO, Peer(3, 30)))
+    for order in (sender, witness, third):
+        order.put(0, ONE, message(ONE, 1))
+        order.numbered(0, numbers(1, (TWO, 9), life=4))
+    sender.wish(0, [1])
+    witness.numbered(1, numbers(2, (ONE, 1), life=4))
+    assert told(list(witness.turns(10)))[-1][:2] == (1, 1)
+    core = tagger(life=5)
+    wishes = [order.repeat(500) or order.wish(500, [77]) for order in (sender, witness)]
+    assert [core.receive(500, 0, peer, wish, 0) for peer, wish in zip((ONE, TWO), wishes, strict=True)][1] == []
+    said = [a.packet for a in core.timer(600, "grace", 600) if isinstance(a, Transmit)]
+    assert [(p.first, [(t.sender, t.serial) for t in p.tags]) for p in said if isinstance(p, Numbers)] == [
+        (0, [(1, 1)]),
+        (1, [(2, 77)]),
+    ]
+    for order in (sender, third):
+        order.put(600, TWO, message(TWO, 77))
+        for packet in said:
+            assert isinstance(packet, Numbers)
+            order.numbered(600, packet)
+        assert not order.wishes and told(list(order.turns(700))) == [(2, 77, False, True), (1, 1, False, False)]
 
 
 # ------------------------------------------------------------------------------------------------ its order at a site

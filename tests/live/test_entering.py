@@ -193,7 +193,7 @@ def test_the_first_event_of_a_member_names_the_disagreement(cli: Cli, group_file
 # ------------------------------------------------------------------------------------------------------------- tagger
 
 
-def tagged(sealed: Path | None = None) -> dict[str, Any]:
+def tagged(folder: Path, sealed: Path | None = None) -> dict[str, Any]:
     """A group of one whose tagger is at a free port."""
     where = places(1)
     (at,) = free_ports(1)
@@ -202,11 +202,12 @@ def tagged(sealed: Path | None = None) -> dict[str, Any]:
     return {
         "group": where["group"], "protocol": "dpg", "member": member, "net": {"port": where["port"]},
         "tagger": {"address": f"127.0.0.1:{at}"}, "timeout_ms": 200, "trace": {"level": "off"}, **door,
+        "state_dir": str(folder / "state"),
     }  # fmt: skip
 
 
 def test_a_tagger_nobody_reaches_is_one_sentence_and_no_process_stays(cli: Cli, tmp_path: Path) -> None:
-    group = tagged()
+    group = tagged(tmp_path)
     (tmp_path / "group.toml").write_text(tomli_w.dumps(group))
     done = cli.run("member", "--config", "group.toml", "--id", "1")
     assert done.returncode == 1 and done.stderr.count("\n") == 1
@@ -218,7 +219,7 @@ def test_a_tagger_that_answers_lets_in_and_another_key_reaches_it(cli: Cli, seal
     keys = [tmp_path / name for name in ("old.key", "new.key")]
     for key in keys:
         keyfiles.write(key)
-    group = tagged(keys[0] if sealed else None)
+    group = tagged(tmp_path, keys[0] if sealed else None)
     (tmp_path / "group.toml").write_text(tomli_w.dumps(group))
     tagger = cli.start("tagger", "--config", "group.toml")
     assert tagger.stdout is not None and '"ready"' in tagger.stdout.readline()

@@ -12,6 +12,7 @@ from tests.mutants import (  # noqa: F401
     primary,
     reliable,
     ring,
+    rings,
     stamps,
     views,
     votes,

@@ -8,7 +8,7 @@ from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Packet, Setup
 from ordercast.framing import Framing
-from ordercast.protocols.dpg.graph import MARKED, Mark
+from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
 from ordercast.protocols.dpg.layer import Dpg
 from ordercast.protocols.dpg.order import Order
 from ordercast.protocols.dpg.pace import Pace
@@ -184,3 +184,42 @@ class _ByArrival(Dpg):
 @mutant("dpg_order_of_arrival", "dpg", "quasi", "E1: PDUs are taken out of order", scenario="dpg_returns")
 def order_of_arrival(setup: Setup) -> Stack:
     return _stack(_ByArrival(setup))
+
+
+class _Hoarding(Graph):
+    __slots__ = ()
+
+    def linearise(self) -> None:
+        before = self.arcs()
+        super().linearise()
+        for x, y, _ in before:
+            self.arc(x, y, None)
+
+
+class _NoRemoval(Dpg):
+    def _reset(self) -> None:
+        super()._reset()
+        self.site.graph.__class__ = _Hoarding
+
+
+@mutant("dpg_no_removal", "dpg", "quasi", "linearises without removing what is implied", scenario="dpg_lossy")
+def no_removal(setup: Setup) -> Stack:
+    return _stack(_NoRemoval(setup))
+
+
+class _NoWitness(Order):
+    def _placed(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        return ()
+
+
+class _TwoPlaces(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _NoWitness
+        return way
+
+
+@mutant("dpg_two_places", "dpg", "quasi", "two taggers number one PDU", scenario="dpg_taggers")
+def two_places(setup: Setup) -> Stack:
+    return _stack(_TwoPlaces(setup))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, convert, structs
 
 from ordercast import registry
 from ordercast.registry import Draw
@@ -125,7 +125,7 @@ def test_what_may_be_drawn_is_allowed_and_the_swarm_names_no_option(protocol: st
     assert not [name for name in options.__struct_fields__ if f'"{name}"' in swarm]
     for name, values in registry.draws(options).items():
         for value in values:
-            assert struct_of({name: value}, options, name) == options(**{name: value})
+            assert struct_of({name: value}, options, name) == convert({name: value}, options)
 
 
 def test_the_policy_is_a_dimension_of_its_own() -> None:

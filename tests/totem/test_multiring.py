@@ -7,21 +7,24 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from ordercast.contract import Ordered
+from ordercast.contract import Ordered, Refuse, Setup
 from ordercast.errors import WireError
 from ordercast.outbox import Outbox
+from ordercast.protocols.totem import joined_rings
 from ordercast.protocols.totem.bodies import Done, RingView, State, Supply, Vector, body_of, frame_of
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
+from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import Token
 from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.protocols.totem.topology import connected, next_topology, topology
 from ordercast.sim.faults import AnyFault, Crash, Loss, Partition
-from ordercast.sim.scenario import Load, Net, Scenario
+from ordercast.sim.scenario import Cost, Load, NamedGroup, Net, OtherHosts, Scenario
 from ordercast.swarm.judge import judge
-from ordercast.types import Frame, Identity, Service, ViewId
+from ordercast.trace.schema import Kind
+from ordercast.types import Frame, Identity, Service, Submission, ViewId
 
 ME = Identity(3, 7, (1, 2, 3, 4, 5))
 
@@ -258,6 +261,45 @@ def test_a_gateway_is_cut_from_one_of_its_rings() -> None:
 def test_messages_of_groups_stay_where_nobody_wants_them() -> None:
     notes = run(STAR, 6, groups=6, service="agreed", load=Load(rate=100.0))
     assert notes["filtered"]
+
+
+def test_a_pure_gateway_sends_nothing_and_holds_up_nobody() -> None:
+    scenario = Scenario(
+        protocol="multiring", members=5, nets=TWO, pure=(3,), groups=2, messages=100, closing=5, heal_ms=1.0
+    )
+    found = judge(scenario, plain=True)
+    assert not found.breaks and found.outcome is not None
+    rows = [row for row in found.outcome.trace.rows if row.member == 3]
+    assert not [
+        row for row in rows if row.kind in (Kind.SUBMIT, Kind.ORIGINATE) or (row.kind == Kind.DELIVER and row.groups)
+    ]
+    setup = Setup(Identity(3, 1, (1, 2, 3)), 40_000_000, TotemOptions(), 1_000, random.Random(1), (0, 1), pure=True)
+    stack = joined_rings(setup)
+    assert stack.submit(0, Submission([b"x"])) == stack.regroup(0, "g", True) == [Refuse("pure gateway")]
+    assert stack.room(0, 0) == []
+
+
+def test_shares_of_named_groups_and_costs_of_other_hosts() -> None:
+    near, all_of_them = (
+        NamedGroup(name="near", members=(1, 2, 3), share=0.9),
+        NamedGroup(name="all", members=(1, 2, 3, 4, 5), share=0.1),
+    )
+    slow = OtherHosts(members=(3,), receive=Cost(us=500.0))
+    scenario = Scenario(
+        protocol="multiring",
+        members=5,
+        nets=TWO,
+        named_groups=(near, all_of_them),
+        messages=400,
+        senders=(1,),
+        load=Load(rate=1000.0),
+    )
+    outcome = judge(scenario).outcome
+    assert outcome is not None
+    far = sum(row.count or 0 for row in outcome.trace.rows if row.kind == Kind.DELIVER and row.member == 5)
+    assert 20 <= far <= 60, "one in ten crosses"
+    slower = judge(scenario.changed(other_hosts=(slow,))).outcome
+    assert slower is not None and slower.events < outcome.events / 2, "its token rests as long as it takes"
 
 
 @pytest.mark.parametrize("actions", range(0, 8))

@@ -56,6 +56,9 @@ def test_rings_are_read_and_written_back(tmp_path: Path) -> None:
         (1, {1: ("127.0.0.1", 7401), 2: ("127.0.0.1", 7402)}),
         (2, {2: ("127.0.0.1", 7412), 3: ("127.0.0.1", 7403)}),
     ]
+    assert not got.pure
+    pure = read(tmp_path, GOOD.replace("id = 2\n", "id = 2\npure = true\n"))
+    assert pure.pure == (2,) and config.make(pure, 2).pure == (2,)
     again = tmp_path / "again"
     again.mkdir()
     assert read(again, config.dump(got)).rings == got.rings
@@ -76,6 +79,9 @@ def test_rings_are_read_and_written_back(tmp_path: Path) -> None:
         ('["127.0.0.1:7402", "127.0.0.1:7412"]', '"127.0.0.1:7402"', "1 addresses: expected one for each of 2 rings"),
         ("id = 3", "id = 1", "another member has this id"),
         ("members = [2, 3]", "members = [2, 3, 3]", "each once"),
+        ("id = 3\n", "id = 3\npure = true\n", "member 3 is on one ring: expected a gateway"),
+        ("127.0.0.1:7403", "127.0.0.1:7401", "127.0.0.1:7401: given twice, to members 1 and 3"),
+        ('"127.0.0.1:7403"', '"some.name:7403"', "names are looked up in groups on one network only"),
     ],
 )
 def test_each_fault_is_one_sentence(tmp_path: Path, old: str, new: str, words: str) -> None:

@@ -57,6 +57,8 @@ def case(text: str, **header: Any) -> Case:
     return text, header
 
 
+# 2 was away, and is back; 1 delivers more than it may take until 2 delivers again
+BACK = f"1 sub 199 | 1 org 1-199 | 2 absent | 2 present | {spell(1, [f'del 1:{k}' for k in range(1, 200)])}"
 ACCEPTED: dict[str, list[Case]] = {
     "S1": [
         case(f"{AB} | 1 del 1:1 | 2 del 1:1 | 2 del 1:2"),
@@ -187,6 +189,9 @@ ACCEPTED: dict[str, list[Case]] = {
              f"| {spell(3, TWENTY[15:])}", options=OFTEN),
         # a dummy everywhere is no violation
         case(f"{SAID} | {spell(1, TWENTY)} | 1 dummy 1:77 | {spell(2, TWENTY)} | 2 dummy 1:77", options=OFTEN),
+    ],
+    "L11": [
+        case(f"{BACK} | 2 end".replace("1 del 1:40 ", "2 del 1:39 | 1 del 1:40 ")),
     ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | {LOSE3} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -415,6 +420,10 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY)} | {spell(3, TWENTY[:1] + TWENTY[15:])}", options=OFTEN),
         case(f"{SAID} | {spell(1, TWENTY)} | {spell(2, TWENTY[:2])} | 2 del 1:1", options=OFTEN),
     ],
+    "L11": [
+        case(f"{BACK} | 2 end"),
+        case(f"{BACK} | 2 end".replace("1 del 1:180 ", "2 del 1:179 | 1 del 1:180 ")),
+    ],
     "L1": [
         case(f"{V3} | 0 crash 3 | {STABLE} | 1 end @900 | 2 end @900", timeout_ns=10_000),
         case(f"{V3} | 0 crash 3 | {STABLE} | {T12} | {W12} | 1 end @900 | 2 end @900", timeout_ns=10_000),
@@ -550,6 +559,7 @@ EMPTY: dict[str, list[Case]] = {  # none of the promise's events happened
     "S22": [case(f"{ABC} | 1 del 1:1")],
     "S23": [case(V)],
     "Q1": [case(V)],
+    "L11": [case(f"0 fault loss 2 | {BACK} | 2 end")],  # links that fail meanwhile excuse
     # the core is not primary: it may wait for ever
     "L2": [case(f"{MINOR} | {STABLE} | 1 view 1,2 =2.1 minor @500 | 1 end @900 | 2 end @900", timeout_ns=10_000)],
     "L3": [

@@ -18,6 +18,7 @@ from ordercast.cli.common import (
     progress,
     protocol_option,
     protocol_options,
+    rings_option,
     service_option,
     size_option,
 )
@@ -56,6 +57,9 @@ def _lines(figures: dict[str, Any]) -> str:
 @click.option("--config", type=click.Path(path_type=Path), default=None, help="A group.toml that says the rest.")
 @mode_option
 @option_option
+@rings_option
+@click.option("--pure", type=Whole(1, MEMBERS_MAX), multiple=True, help="A gateway that sends and reads nothing.")
+@click.option("--crossing", type=Number(0, 1), default=None, help="The share of messages that leave their ring.")
 @click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
 @click.option("--insecure", is_flag=True, help="Without sealing, to see what it costs.")
 @json_option
@@ -70,6 +74,9 @@ def command(
     config: Path | None,
     mode: str,
     options: tuple[str, ...],
+    rings: tuple[tuple[int, ...], ...],
+    pure: tuple[int, ...],
+    crossing: float | None,
     mtu: int | None,
     insecure: bool,
     as_json: bool,
@@ -94,11 +101,15 @@ def command(
             raise UsageError("--insecure and --config: expected at most one of them")
         given = configuration.load(config)
         protocol, members, mode = given.protocol, len(given.members), given.net.mode
+    if rings:
+        if mtu is not None or config is not None:
+            raise UsageError("--ring: is for groups on loopback; expected neither --mtu nor --config")
+        members = max(max(ring) for ring in rings)
     plan = BenchPlan(
         protocol=protocol,
         members=members,
         size=size,
-        senders=members if senders is None else senders,
+        senders=members - len(set(pure)) if senders is None else senders,
         seconds=seconds,
         rate=rate or 0.0,
         service=service or "",
@@ -106,6 +117,9 @@ def command(
         mtu=mtu or 0,
         options=protocol_options(options, protocol, members),
         insecure=insecure,
+        rings=rings,
+        pure=pure,
+        crossing=crossing,
     )
     with progress(f"{protocol}: {members} members, {seconds:g} s"):
         figures = bench(plan, given)

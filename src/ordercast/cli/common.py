@@ -189,10 +189,31 @@ class Choice(click.ParamType):
 
 # ---------------------------------------------------------------------------------------------------------- options
 
+
+class RingMembers(click.ParamType):
+    """`1,2,3`: who is on a ring."""
+
+    name = "i,j,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        words = str(value).split(",")
+        good = all(word.isascii() and word.isdigit() and 0 < len(word) <= 9 for word in words)
+        if not good or len(set(words)) < len(words):
+            raise BadValue(f"{short(value)}: expected members, each once, such as 1,2,3", ctx, param)
+        return tuple(map(int, words))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on one line.")
 force_option = click.option("--force", is_flag=True, help="Replace the output of an earlier run.")
 protocol_option = click.option(
     "--protocol", type=Protocol(), default="totem", show_default=True, help="One of `ordercast protocols`."
+)
+rings_option = click.option(
+    "--ring",
+    "rings",
+    type=RingMembers(),
+    multiple=True,
+    help="Who is on a ring, such as 1,2,3; once for each. Who is named twice is a gateway.",
 )
 members_option = click.option(
     "--members", type=Whole(1, MEMBERS_MAX), default=4, show_default=True, help="How many members, ids 1..N."

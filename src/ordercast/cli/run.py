@@ -25,6 +25,7 @@ from ordercast.cli.common import (
     progress,
     protocol_option,
     protocol_options,
+    rings_option,
     say_error,
     service_option,
     size_option,
@@ -57,20 +58,6 @@ class At(click.ParamType):
         return int(member), at
 
 
-class RingMembers(click.ParamType):
-    """`1,2,3`: who is on a ring."""
-
-    name = "i,j,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        words = str(value).split(",")
-        if not all(word.isascii() and word.isdigit() and 0 < len(word) <= 9 for word in words) or len(set(words)) < len(
-            words
-        ):
-            raise BadValue(f"{short(value)}: expected members, each once, such as 1,2,3", ctx, param)
-        return tuple(map(int, words))
-
-
 @click.command("run")
 @protocol_option
 @members_option
@@ -88,13 +75,7 @@ class RingMembers(click.ParamType):
 @click.option("--restart", type=At(), multiple=True, help="Start it again; times as for --kill.")
 @click.option("--pause", type=At(), multiple=True, help="Stop member i with SIGSTOP.")
 @click.option("--resume", type=At(), multiple=True, help="Let it go on.")
-@click.option(
-    "--ring",
-    "rings",
-    type=RingMembers(),
-    multiple=True,
-    help="Who is on a ring, such as 1,2,3; once for each. Who is named twice is a gateway.",
-)
+@rings_option
 @mode_option
 @click.option(
     "--partition",

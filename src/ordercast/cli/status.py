@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,14 @@ def _lines(members: list[dict[str, Any]]) -> str:
             continue
         secure = "  [insecure]" if each.get("insecure") else ""
         key = f", speaks with key {each['key']['sends']}" if each["key"] else ""
-        lines.append(f"member {each['member']}: {_in_view(each)}{secure}")
+        pure = ", a pure gateway" if "pure" in each["layers"] else ""
+        lines.append(f"member {each['member']}{pure}: {_in_view(each)}{secure}")
         lines.append(f"    at {each['time']}, started {each['started']}{key}")
         for seen in each["views"]:
             lines.append(
                 f"    {seen['time']}  view {seen['id']} of {_names(seen['members'])}: {seen['cause']}{_still(seen)}"
             )
+        lines += [f"    {words}" for words in _rings(each["layers"].get("multiring", {}))]
         rates = each["rates"]
         lines.append(
             f"    each second: {rates['submitted']:g} messages submitted, {rates['delivered']:g} delivered; datagrams: "
@@ -48,6 +51,17 @@ def _lines(members: list[dict[str, Any]]) -> str:
         lines.append("    waits for: " + ("; ".join(each["waits"]) or "nothing"))
         lines += [f"    advice: {words}" for words in each["advice"]]
     return "\n".join(lines)
+
+
+def _rings(joint: dict[str, Any]) -> Iterator[str]:
+    """Of a member on rings: who is on each, what waits to be sent there, and by which gateways frames come there."""
+    for number, ring in joint.get("rings", {}).items():
+        waiting = f"; {ring['forward']} frames to be forwarded to it" if ring["forward"] else ""
+        full = "; held back, a reader on it has no room" if ring["full"] else ""
+        yield f"ring {number} of {_names(ring['members'])}{waiting}{full}"
+    for source, ways in joint.get("routes", {}).items():
+        if ways:
+            yield f"frames of ring {source} go " + ", ".join(f"to ring {n} by member {by}" for n, by in ways.items())
 
 
 def _in_view(each: dict[str, Any]) -> str:

@@ -87,7 +87,7 @@ def _fresh(recorded: Recorded, identity: Identity) -> tuple[Stack, Codec]:
     generator.setstate(random_state(recorded))
     options = msgspec.convert(recorded.options, info.options)
     setup = Setup(identity, recorded.timeout_ns, options, recorded.frame_bytes, generator, recorded.nets)
-    setup.on_nets = recorded.on_nets
+    setup.on_nets, setup.pure = recorded.on_nets, recorded.pure
     setup.partition, setup.outbox_bytes, setup.pack = recorded.header.partition, recorded.outbox_bytes, recorded.pack
     return info.factory(setup), Codec(info.packets)
 

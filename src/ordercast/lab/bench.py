@@ -27,6 +27,7 @@ from ordercast.lab import echo, namespaces
 from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.lab.load import QUIET_SECONDS, Spec
 from ordercast.lab.namespaces import Host
+from ordercast.lab.rings import Rings, check_rings, loopback_rings
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX
 from ordercast.live import build
 
@@ -56,6 +57,9 @@ class BenchPlan(msgspec.Struct):
     ahead: int = 0
     profile: str = ""
     insecure: bool = False  # datagrams are not sealed
+    rings: Rings = ()  # none: one network
+    pure: tuple[int, ...] = ()
+    crossing: float | None = None  # the share of messages for everybody; the others stay on their sender's ring
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
@@ -80,7 +84,7 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         members = tuple(Member(k, host.address, 7400) for k, host in enumerate(hosts, 1))
         port = 7399
     else:
-        port, *ports = free_ports(plan.members + 1)
+        port, *ports = free_ports(plan.members + 1 + sum(map(len, plan.rings)))
         members = tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports, 1))
     largest = min(plan.mtu - 28, DATAGRAM_BYTES_MAX) if hosts else DATAGRAM_BYTES_LOOPBACK
     config = GroupConfig(
@@ -91,6 +95,8 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
+        rings=loopback_rings(plan.rings, plan.mode, port, iter(() if hosts else ports[plan.members :])),
+        pure=plan.pure,
         trace=TraceConfig("off"),
         key="" if plan.insecure else KEY,
         insecure=plan.insecure,
@@ -116,6 +122,9 @@ def check(plan: BenchPlan) -> BenchPlan:
     if service not in [s.word for s in info.provides]:
         words = ", ".join(s.word for s in info.provides)
         raise UsageError(f"--service {service}: {plan.protocol} provides {words}")
+    check_rings(plan.rings, plan.members, info, plan.pure)
+    if plan.crossing is not None and not plan.rings:
+        raise UsageError(f"--crossing {plan.crossing:g}: expected --ring beside it")
     return msgspec.structs.replace(plan, service=service)
 
 
@@ -136,6 +145,11 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
                 file.write_text(text)
                 await aside.start_tagger(file, hosts[0].enter if hosts else ())
             return await _run(plan, config, text, base, hosts, group)
+
+
+def home(config: GroupConfig, me: int) -> int:
+    """The ring on which a member's own messages begin."""
+    return next((ring.number for ring in config.rings if me in ring.addresses), 0)
 
 
 async def _run(
@@ -164,13 +178,14 @@ async def _run(
                 raise RunError(f"bench: members {', '.join(silent)} {what} within {seconds:g} s")
         return answers[key]
 
+    talkers = [me for me in config.ids if me not in config.pure][: plan.senders]
     for rank, me in enumerate(config.ids):
         file = base / f"group-{me}.toml"
         file.write_text(text)
         spec = Spec(
-            str(file), me, plan.size, rank < plan.senders, plan.rate / plan.senders, plan.seconds, plan.warm_up,
+            str(file), me, plan.size, me in talkers, plan.rate / plan.senders, plan.seconds, plan.warm_up,
             plan.service, plan.ahead or max(AHEAD_MESSAGES_MIN, AHEAD_BYTES // max(1, plan.size)), plan.profile,
-            len(config.members), rank / plan.rate if plan.rate else 0.0,
+            len(config.members), rank / plan.rate if plan.rate else 0.0, plan.crossing, home(config, me),
         )  # fmt: skip
         arguments = ["-m", "ordercast.lab.load", msgspec.json.encode(spec).decode()]
         await group.start(me, arguments, said, hosts[rank].enter if hosts else ())
@@ -181,7 +196,8 @@ async def _run(
     wait = plan.warm_up + plan.seconds + 30
     sent = await all_said("sent", wait, "still have undelivered messages")
     for child in group.children:
-        child.tell(total=sum(sent.values()))
+        child.tell(total=sum(count - near * (home(config, by) != home(config, child.member))
+                             for by, (count, near) in sent.items()))  # fmt: skip
     results = await all_said("result", QUIET_SECONDS + 5, "gave no result")
     for child in group.children:
         child.tell(end=True)
@@ -191,15 +207,15 @@ async def _run(
 
 def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
     """One object of figures."""
-    each = list(results.values())
-    least = min(r["msgs"] for r in each)
-    user, system = sum(r["user_s"] for r in each), sum(r["system_s"] for r in each)
+    each = [r for r in results.values() if r["member"] not in config.pure]
+    least = min(r["msgs"] for r in each) if plan.crossing is None else sum(r["own"] for r in each)
+    user, system = (sum(r[key] for r in results.values()) for key in ("user_s", "system_s"))
     common = min(len(r["checkpoints"]) for r in each)
     prefixes = {tuple(r["checkpoints"][:common]) for r in each}
     total = sum(r["sent"] for r in each)
-    complete = all(r["delivered"] == total for r in each)
+    complete = all(r["delivered"] == r["total"] for r in each)
     p50, p99 = ([r[key] for r in each if r[key] is not None] for key in ("p50_us", "p99_us"))
-    status = [r["status"] for r in each]
+    status = [r["status"] for r in results.values()]
     return {
         "protocol": config.protocol,
         "members": len(config.members),
@@ -207,6 +223,8 @@ def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str
         "size": plan.size,
         "service": plan.service,
         "mode": config.net.mode,
+        "rings": len(config.rings) or 1,
+        "crossing": plan.crossing,
         "rate": plan.rate,
         "seconds": plan.seconds,
         "datagram_bytes": config.datagram_bytes,
@@ -215,7 +233,7 @@ def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str
         "msgs_s": round(least / plan.seconds),
         "mb_s": round(least * plan.size / plan.seconds / 1e6, 3),
         "cpu_us_per_msg": round(1e6 * (user + system) / least, 3) if least else None,
-        "cpu_percent": round(max(100 * (r["user_s"] + r["system_s"]) / plan.seconds for r in each), 1),
+        "cpu_percent": round(max(100 * (r["user_s"] + r["system_s"]) / plan.seconds for r in results.values()), 1),
         "system_share": round(system / (user + system), 2) if user + system else None,
         "p50_us": round(max(p50), 1) if p50 else None,
         "p99_us": round(max(p99), 1) if p99 else None,

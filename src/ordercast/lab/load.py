@@ -52,6 +52,8 @@ class Spec(msgspec.Struct):
     profile: str = ""
     members: int = 0
     offset: float = 0.0  # seconds after the start at which the first message is due; senders take turns
+    crossing: float | None = None  # the share of messages that are for everybody; the others are for this member's ring
+    home: int = 0
 
 
 class Load:
@@ -62,6 +64,9 @@ class Load:
         self.service = Service[spec.service.upper()]
         self.pad = bytes(max(0, spec.size - _HEAD.size))
         self.delivered = self.sent = self.outstanding = 0
+        self.near = (f"ring{spec.home}",) if spec.crossing is not None else ()  # the process group of its ring
+        self.own = self.sent_near = 0  # own messages that came back in the window; sent to its ring alone
+        self.share = 0.0  # of the next batch that is for everybody, as far as it has grown
         self.frames = self.views = 0  # views: since the load began
         self.per_sender = self.service in (Service.FIFO, Service.CAUSAL)  # no order but each sender's
         self.orders: dict[int, Any] = {}  # of all (0), or of each sender
@@ -130,12 +135,24 @@ class Load:
 
     def _submit(self, payloads: list[bytes]) -> None:
         try:
-            self.group.send_batch_nowait(payloads, self.service)
+            far = self._far()
+            self.group.send_batch_nowait(payloads, self.service, () if far else self.near)
         except Overloaded:
             self.pace.set(_clock() + 1_000_000)
             return
         self.sent += len(payloads)
+        self.sent_near += 0 if far else len(payloads)
         self.outstanding += len(payloads)
+
+    def _far(self) -> bool:
+        """Whether the next batch is for everybody: as often as its share says."""
+        if self.spec.crossing is None:
+            return True
+        self.share += self.spec.crossing
+        if self.share < 1:
+            return False
+        self.share -= 1
+        return True
 
     def all_sent(self) -> bool:
         """What was due before the window closed is sent, late as its alarm may have been, and came back."""
@@ -159,10 +176,11 @@ class Load:
             count = batch.count
             payloads = read(batch)
             stamps = [stamp_of(payload)[0] for payload in payloads] if long_enough else []
-            order = self._order(batch.sender if per_sender else 0)
-            order.update(pack(batch.sender, batch.incarnation, batch.counter, count))
             self.frames += 1
-            if self.frames % CHECKPOINT_FRAMES == 0 and not per_sender:
+            if not batch.groups:  # what not all get has no order of all
+                order = self._order(batch.sender if per_sender else 0)
+                order.update(pack(batch.sender, batch.incarnation, batch.counter, count))
+            if not self.near and self.frames % CHECKPOINT_FRAMES == 0 and not per_sender:
                 self.checkpoints.append(order.copy().hexdigest())
             self.delivered += count
             if stamps and self.opens <= now < self.closes:
@@ -174,6 +192,7 @@ class Load:
                     self._echo(batch.sender, stamps[0], payloads[0], now)
             if batch.sender == me:
                 self.outstanding -= count
+                self.own += count * (self.opens <= now < self.closes)
                 if floods:
                     self._fill()
             if self.delivered == self.total:
@@ -205,6 +224,8 @@ class Load:
             "system_s": system1 - system0,
             "delivered": self.delivered,
             "sent": self.sent,
+            "own": self.own,
+            "total": self.total,
             "frames": self.frames,
             "views": self.views,
             "p50_us": latencies[len(latencies) // 2] / 1e3 if latencies else None,
@@ -228,6 +249,8 @@ async def main(spec: Spec) -> None:
     async with group:
         load = Load(spec, group)
         reader = asyncio.create_task(load.read())
+        for name in load.near if spec.me not in config.pure else ():
+            await group.join_group(name)
         while group.view is not None and len(group.view.members) < len(config.members):
             await asyncio.sleep(0.01)
         tuning.rarely_collect()
@@ -239,10 +262,10 @@ async def main(spec: Spec) -> None:
                 await asyncio.sleep((load.closes - _clock()) / 1e9)
                 while not load.all_sent() and not reader.done():
                     await asyncio.sleep(0.01)
-                say(sent=load.sent)
+                say(sent=[load.sent, load.sent_near])
             elif "total" in command:
                 load.total = command["total"]
-                if load.delivered < load.total:
+                if load.delivered < load.total and spec.me not in config.pure:
                     await asyncio.wait([asyncio.ensure_future(load.done.wait()), reader], timeout=QUIET_SECONDS,
                                        return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
                 say(result=load.result())

@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ordercast.config import NetConfig, Ring
-from ordercast.errors import UsageError
-from ordercast.nets import MULTICAST_ADDRESS
+from ordercast.errors import ConfigError
+from ordercast.limits import RINGS_MAX
+from ordercast.nets import MULTICAST_ADDRESS, apart
 from ordercast.registry import ProtocolInfo
 from ordercast.types import MemberId
 
 Rings = tuple[tuple[MemberId, ...], ...]  # who is on each; who is named twice is a gateway
 
 
-def check_rings(rings: Rings, members: int, info: ProtocolInfo) -> None:
-    if not rings:
-        return
-    if not info.rings:
-        raise UsageError(f"--ring: {info.name} stands on one network; expected --protocol multiring")
+def check_rings(rings: Rings, members: int, info: ProtocolInfo, pure: tuple[MemberId, ...] = ()) -> None:
+    """All that is wrong with them, a sentence each."""
+    faults = []
+    if (rings or pure) and not info.rings:
+        faults.append(f"--ring: {info.name} stands on one network; expected --protocol multiring")
+    if len(rings) > RINGS_MAX:
+        faults.append(f"--ring: {len(rings)} rings: expected at most {RINGS_MAX}")
     named = sorted({member for ring in rings for member in ring})
-    if named != list(range(1, members + 1)):
-        raise UsageError(f"--ring: members {named}: expected each of 1 to {members} on a ring")
+    if rings and named != list(range(1, members + 1)):
+        faults.append(f"--ring: members {named}: expected each of 1 to {members} on a ring")
+    for k in apart(rings):
+        words = ",".join(map(str, rings[k]))
+        faults.append(f"--ring {words}: shares no member with the others: expected a gateway on it and another")
+    for member in pure:
+        if sum(member in ring for ring in rings) < 2:
+            faults.append(f"--pure {member}: expected a gateway, on two rings or more")
+    if faults:
+        raise ConfigError(faults)
 
 
 def loopback_rings(rings: Rings, mode: str, port: int, ports: Iterator[int]) -> tuple[Ring, ...]:

@@ -159,7 +159,7 @@ def make_node(
         generator = random.Random(secrets.randbits(64))
         setup = Setup(identity, config.timeout_ns, config.options, size, generator, tuple(plans))
         setup.on_nets = {ring.number - 1: tuple(ring.addresses) for ring in config.rings if me in ring.addresses}
-        setup.partition = config.partition
+        setup.partition, setup.pure = config.partition, me in config.pure
         if trace is not None and trace.level > Level.OFF:
             recorder = _recorder(config, setup, trace)
         maker = info.tagger if me == TAGGER else info.factory

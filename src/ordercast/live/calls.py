@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast.errors import Closed, NotInView, NotPrimary, Overloaded, TooLarge
+from ordercast.errors import Closed, NotInView, NotPrimary, Overloaded, TooLarge, UsageError
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
 from ordercast.types import MessageId, Service, Submission
@@ -76,6 +76,8 @@ def refusal(why: str, submission: Submission) -> Exception:
         return NotInView("nothing can be sent before the first view")
     if why == "not primary":
         return NotPrimary("this member's view is not primary, and nothing is sent in it: wait for one that is")
+    if why == "pure gateway":
+        return UsageError("this member is a pure gateway, which sends nothing and joins no group")
     if why == "no groups":
         return ValueError("this protocol has no process groups")
     if why == "groups":

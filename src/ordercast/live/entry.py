@@ -32,6 +32,7 @@ class Entry:
     def __init__(self, config: GroupConfig, me: MemberId, at_least: int, timeout: float | None) -> None:
         self.config, self.me, self.at_least, self.timeout = config, me, at_least, timeout
         self.done = False  # the view has come
+        self.pure = me in config.pure  # nobody reads
         self._wait: asyncio.Future[None] | None = None
         self._groups: dict[str, GroupView] = {}  # as they were told before it
 
@@ -40,14 +41,14 @@ class Entry:
         out: list[Event] = []
         for event in events:
             kind = type(event)
-            if self.done:
+            if kind is Delivered and (self.pure or not self.done):
+                consumed(1, len(event.batch.data))  # type: ignore[attr-defined]
+            elif self.done:
                 out.append(event)
             elif kind is ViewChange and self._enough(event.view):  # type: ignore[attr-defined]
                 self.done = True
                 out += [event, *(group for group in self._groups.values() if group.members)]
                 self.wake()
-            elif kind is Delivered:
-                consumed(1, len(event.batch.data))  # type: ignore[attr-defined]
             elif kind is GroupView:
                 self._groups[event.group] = event  # type: ignore[attr-defined, assignment]
             elif kind is not ViewChange:

@@ -285,7 +285,7 @@ class Group:
         queue, me = self._reading.queue, self.me
         if self._end is not None and not self._keeps():
             queue = deque()
-        if not self._entry.done and self._node is not None and self._node.info.views:
+        if (self._entry.pure or not self._entry.done) and self._node is not None and self._node.info.views:
             events = self._entry.sift(events, self._node.consumed)
         for event in events:
             kind = type(event)

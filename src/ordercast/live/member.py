@@ -148,7 +148,8 @@ class Process:
             await asyncio.wait([feeder])
 
     async def _feed(self) -> None:
-        await stdin.feed(self.group.send_batch)
+        if self.me not in self.config.pure:
+            await stdin.feed(self.group.send_batch)
         await self.stop.wait()  # the end of its input is not the end of the member
 
     async def _print(self) -> None:

@@ -52,6 +52,8 @@ class Application:
         self.driver, self.schedule, self.host, self.source = driver, driver.schedule, host, source
         self.groups = groups  # process groups it is in, and submits to; none: everything goes to everybody
         self.draw = scenario.generator(f"groups/{host.id}")
+        self.shares = {group.name: group.share for group in scenario.named_groups}
+        self.pure = host.id in scenario.pure
         self.answering = scenario.load.regime in ANSWERING  # deliveries bring on the next submission
         self.window, self.turns, self.service = scenario.load.window, turns, service
         self.retry_ns = scenario.timeout_ns // 4
@@ -70,6 +72,12 @@ class Application:
         self.closed = False  # it is leaving: nothing more is taken
         self.woken = False  # a call at the next submission's time is in the queue
         self.joined = not self.groups
+
+    def more(self, *extra: tuple[int, int]) -> None:
+        """Submit these (messages, bytes) as well, ahead of the source; a pure gateway has nothing to say."""
+        if not self.pure:
+            self.extra += extra
+            self.pump()
 
     def pump(self) -> None:
         """Submit all that is due now; what is delivered at once, from inside, goes on in the same loop."""
@@ -129,9 +137,11 @@ class Application:
         return Submission(payloads, self.service, self._address())
 
     def _address(self) -> tuple[str, ...]:
-        """One of the groups it is in, now and then two."""
+        """One of the groups it is in, by their shares if they are named; else evenly, now and then two."""
         if not self.groups:
             return ()
+        if self.shares:
+            return tuple(self.draw.choices(self.groups, [self.shares[name] for name in self.groups]))
         return tuple(
             sorted(self.draw.sample(self.groups, 2 if len(self.groups) > 1 and self.draw.random() < 0.2 else 1))
         )

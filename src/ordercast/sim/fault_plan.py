@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,7 @@ TRAP_TIMEOUTS = 25  # how long a run waits for a trap to spring
 class FaultPlan:
     """Keeps the times; how each class of faults strikes, its strikers know."""
 
-    def __init__(self, lives: Lives, cost: CostFunction | None) -> None:
+    def __init__(self, lives: Lives, cost: Mapping[int, CostFunction | None]) -> None:
         driver = lives.driver
         self.lives, self.carrier = lives, driver.carrier
         self.scenario, self.schedule, self.journal = lives.scenario, lives.schedule, lives.journal
@@ -152,10 +152,9 @@ class FaultPlan:
 
     def _close(self, core: tuple[int, ...]) -> None:
         """The core submits its closing messages, in turn."""
+        core = tuple(id for id in core if id not in self.scenario.pure) or core
         for k in range(self.scenario.closing):
-            application = self.carrier.hosts[core[k % len(core)]].application
-            application.extra.append((1, min(self.scenario.sizes)))
-            application.pump()
+            self.carrier.hosts[core[k % len(core)]].application.more((1, min(self.scenario.sizes)))
 
     def _perhaps_stable(self) -> None:
         """Without a heal point the world is stable when nothing acts and nothing is to come."""

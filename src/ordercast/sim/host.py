@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.drivers.incoming import Incoming
 from ordercast.sim.disk import Disk
-from ordercast.sim.scenario import Cost, Hosts
+from ordercast.sim.scenario import Cost, Costs
 from ordercast.stack import Stack
 from ordercast.types import Peer
 
@@ -22,7 +22,7 @@ CostFunction = Callable[[str, int, int, int], tuple[int, int]]
 work, and start, stored, unreachable, room, leave."""
 
 
-def linear_cost(hosts: Hosts) -> CostFunction | None:
+def linear_cost(hosts: Costs) -> CostFunction | None:
     """The cost function of a scenario's numbers; None when nothing costs anything."""
     parts: dict[str, Cost] = {
         "receive": hosts.receive,

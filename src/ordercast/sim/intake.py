@@ -102,11 +102,17 @@ class Intake:
             self.work(host)
 
 
+def messages_in(packet: object) -> int:
+    """Of the frame it carries; none: it is the protocol's own."""
+    frame = getattr(packet, "frame", None)
+    return frame.count if frame is not None else 0
+
+
 def _measure(item: Item) -> tuple[str, int, int, int]:
     """What a cost is reckoned by: word, bytes, messages, work."""
     what = item[0]
     if what == "receive":
-        return what, item[1][3], 1, 0
+        return what, item[1][3], messages_in(item[1][2]), 0
     if what == "submit":
         submission = item[1].submission()
         return what, sum(map(len, submission.payloads)), len(submission.payloads), 0

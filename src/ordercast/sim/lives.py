@@ -109,6 +109,7 @@ class Lives:
         setup = Setup(identity, timeout_ns, self.options, self.frame_bytes, generator, host.nets)
         setup.on_nets = {k: scenario.on_net(scenario.nets[k]) for k in host.nets if scenario.nets[k].members}
         setup.partition, setup.pack = scenario.partition, scenario.pack
+        setup.pure = host.id in scenario.pure
         if scenario.hosts.outbox_bytes:
             setup.outbox_bytes = scenario.hosts.outbox_bytes
         return setup

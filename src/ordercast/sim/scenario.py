@@ -19,6 +19,7 @@ from ordercast.drivers.sizes import least_packet
 from ordercast.limits import (
     DATAGRAM_BYTES_MAX,
     DATAGRAM_BYTES_MIN,
+    GROUP_NAME_BYTES_MAX,
     GROUPS_MAX,
     MEMBERS_MAX,
     STORED_NUMBER_MAX,
@@ -114,22 +115,41 @@ class Cost(Part, frozen=True, kw_only=True):
     latency_us: Us = 0.0
 
 
-class Hosts(Part, frozen=True, kw_only=True):
-    """Every host is one server with a finite input buffer."""
+class Costs(Part, frozen=True, kw_only=True):
+    """What the steps of a host cost."""
 
-    model: Literal["", "dpg-paper"] = ""  # the machines of a paper instead of the costs below: sim/models.py
-    buffer_packets: Count = 0  # 0: no limit by number
-    buffer_bytes: Bytes = 4 * 2**20
     receive: Cost = Cost()
     transmit: Cost = Cost()
     submit: Cost = Cost()
     deliver: Cost = Cost()
     timer: Cost = Cost()
     work: Cost = Cost()  # per unit a core notes as "work"; only `us` and `latency_us`
+
+
+class OtherHosts(Costs, frozen=True, kw_only=True):
+    """Hosts of some members that are not like those of the others."""
+
+    members: tuple[Id, ...]
+
+
+class Hosts(Costs, frozen=True, kw_only=True):
+    """Every host is one server with a finite input buffer."""
+
+    model: Literal["", "dpg-paper", "totem-paper"] = ""  # the machines of a paper instead of the costs: sim/models.py
+    buffer_packets: Count = 0  # 0: no limit by number
+    buffer_bytes: Bytes = 4 * 2**20
     disk_us: Us = 100.0  # one durable write
     unreachable: bool = False  # a unicast to a dead process on a host that is up is answered: nobody there
     outbox_bytes: Bytes = 0  # submitted and not yet originated; more is refused; 0: the product's limit
     room_frames: Count = 0  # delivery space of the application given at start; 0: unlimited, nothing is said
+
+
+class NamedGroup(Part, frozen=True, kw_only=True):
+    """A process group, who is in it, and which share of its members' messages goes to it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=GROUP_NAME_BYTES_MAX)]
+    members: tuple[Id, ...]
+    share: Annotated[float, Meta(ge=0, le=1)] = 1.0  # beside those of the other groups that a sender is in
 
 
 class Clocks(Part, frozen=True, kw_only=True):
@@ -159,10 +179,13 @@ class Scenario(Part, frozen=True, kw_only=True):
     sizes: tuple[Size, ...] = (64,)  # bytes; each message draws one of them
     senders: tuple[Id, ...] = ()  # nobody named: all talk
     groups: Annotated[int, Meta(ge=0, le=GROUPS_MAX)] = 0  # process groups; each member joins some and submits to them
+    named_groups: tuple[NamedGroup, ...] = ()  # instead: these
+    pure: tuple[Id, ...] = ()  # gateways that send nothing and read nothing
     load: Load = Load()
     pack: bool = True  # messages share frames; false: each has one, or several, of its own
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()
+    other_hosts: tuple[OtherHosts, ...] = ()
     clocks: Clocks = Clocks()
     start: Start = Start()
     timeout_ms: Annotated[float, Meta(ge=1, le=DAY_MS)] = 40.0  # T
@@ -249,6 +272,13 @@ class Scenario(Part, frozen=True, kw_only=True):
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
         self._judge_rates(source)
+        self._known(source, "pure", self.pure)
+        for k, group in enumerate(self.named_groups):
+            self._known(source, f"named_groups[{k}].members", group.members)
+        for k, hosts in enumerate(self.other_hosts):
+            self._known(source, f"other_hosts[{k}].members", hosts.members)
+        if self.groups and self.named_groups:
+            source.fault("groups", f"{self.groups}, and groups are named: remove one of the two")
         self._judge_nets(source)
         for k, fault in enumerate(self.faults):
             self._judge_fault(source, f"faults[{k}]", fault)
@@ -280,6 +310,9 @@ class Scenario(Part, frozen=True, kw_only=True):
         homeless = [m for m in self.ids if not any(m in self.on_net(net) for net in self.nets)]
         if homeless and self.nets:
             source.fault("nets", f"member {homeless[0]} sits on none")
+        for k, member in enumerate(self.pure):
+            if len(self.nets_of(member)) < 2 or member in self.senders:
+                source.wrong(f"pure[{k}]", member, "a member on two nets or more that sends nothing")
 
     def _judge_fault(self, source: Source, path: str, fault: Fault) -> None:
         def wrong(key: str, expected: str) -> None:
@@ -317,7 +350,7 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     @property
     def talkers(self) -> tuple[int, ...]:
-        return tuple(sorted(self.senders)) or self.ids
+        return tuple(sorted(self.senders)) or tuple(id for id in self.ids if id not in self.pure)
 
     @property
     def packet_largest(self) -> int:
@@ -330,6 +363,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     def generator(self, name: str) -> random.Random:
         """A stream of its own for each use of chance, so that a smaller scenario keeps the draws of the rest."""
         return random.Random(f"{self.seed}/{name}")
+
+    def nets_of(self, member: int) -> tuple[int, ...]:
+        return tuple(k for k, net in enumerate(self.nets) if member in self.on_net(net))
 
     def on_net(self, net: Net) -> tuple[int, ...]:
         """Who sits on a net, sorted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from ordercast.sim.carrier import Carrier
 from ordercast.sim.disk import Disk
 from ordercast.sim.driver import Driver
 from ordercast.sim.fault_plan import FaultPlan
-from ordercast.sim.host import Clock, CostFunction, Host, linear_cost
+from ordercast.sim.host import Clock, CostFunction, Host
 from ordercast.sim.journal import Journal
 from ordercast.sim.lives import Lives, Maker
-from ordercast.sim.models import MODELS
+from ordercast.sim.models import costs
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
 from ordercast.sim.schedule import Schedule
@@ -83,12 +83,12 @@ class World:
         if wrong := info.without(scenario.partition):
             raise UsageError(f"partition: {wrong}")
         level = level if isinstance(level, Level) else level_of(level)
-        sizes = cost is not None or bool(scenario.faults) or scenario.hosts != Hosts()
-        cost = cost or MODELS.get(scenario.hosts.model) or linear_cost(scenario.hosts)
+        sizes = cost is not None or bool(scenario.faults or scenario.other_hosts) or scenario.hosts != Hosts()
+        each = costs(scenario, cost)
         self.schedule = Schedule()
         self.header = self._header(service, level)
         self.journal = Journal(self.schedule, self.header, level, Path(record) if record is not None else None)
-        self.hosts = hosts_of(scenario, cost, level)
+        self.hosts = hosts_of(scenario, each, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
             hears_self=info.hears_self and getattr(options, "hears_self", True),
@@ -99,7 +99,7 @@ class World:
         size = frame_bytes(largest, scenario.members)
         self.lives = Lives(scenario, self.driver, maker or info.factory, options, size, info.tagger)
         self._seat_applications(service)
-        self.plan = FaultPlan(self.lives, cost)
+        self.plan = FaultPlan(self.lives, each)
         self.watch = Watch(scenario, self.schedule, self.hosts, self.plan, info)
 
     def _header(self, service: Service, level: Level) -> Header:
@@ -198,17 +198,16 @@ class World:
         return status
 
 
-def hosts_of(scenario: Scenario, cost: CostFunction | None, level: Level) -> dict[int, Host]:
+def hosts_of(scenario: Scenario, cost: Mapping[int, CostFunction | None], level: Level) -> dict[int, Host]:
     """A host for each member, on its nets, with its own clock and disk."""
     draw = scenario.generator("clocks")
     hosts = {}
     for id in (TAGGER, *scenario.ids) if scenario.tagger else scenario.ids:
-        nets = tuple(k for k, net in enumerate(scenario.nets) if id in scenario.on_net(net))
         skew = draw.uniform(0, scenario.clocks.skew_ms) * MS
         drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000
         clock = Clock(1_000 * MS + int(skew), int(drift))
         disk = Disk(round(scenario.hosts.disk_us * 1000), scenario.generator(f"disk/{id}"))
-        host = hosts[id] = Host(id, nets, clock, disk, cost, recorded=level >= Level.RECORD)
+        host = hosts[id] = Host(id, scenario.nets_of(id), clock, disk, cost[id], recorded=level >= Level.RECORD)
         host.buffer_packets_max = scenario.hosts.buffer_packets
         host.buffer_bytes_max = scenario.hosts.buffer_bytes
     return hosts
@@ -218,9 +217,11 @@ def memberships(scenario: Scenario, draw: random.Random) -> dict[int, tuple[str,
     """Which of the scenario's process groups each member is in: each of them with even chance, and at least one."""
     names = [f"g{k}" for k in range(1, scenario.groups + 1)]
     out = {}
+    for member in scenario.ids if scenario.named_groups else ():
+        out[member] = tuple(group.name for group in scenario.named_groups if member in group.members)
     for member in scenario.ids if names else ():
         out[member] = tuple(name for name in names if draw.random() < 0.5) or (draw.choice(names),)
-    return out
+    return {member: groups for member, groups in out.items() if member not in scenario.pure}
 
 
 def level_of(word: str) -> Level:

@@ -21,7 +21,7 @@ from ordercast.sim.faults import AnyFault, Claimant, ClockJump, Crash, DiskFault
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
-from ordercast.swarm.shapes import draw_rings, gateways
+from ordercast.swarm.shapes import draw_rings, gateways, pure_gateways
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
@@ -63,6 +63,7 @@ class SeedPlan(Struct, frozen=True):
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
             *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
+            *([f"pure={_ids(s.pure)}"] if s.pure else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
             f"faults={'+'.join(self.on) or 'none'} ({len(s.faults)})",
             f"heal={s.heal_ms:g}ms core={core}" if s.heal_ms is not None else "never healed",
@@ -105,9 +106,10 @@ class _Expansion:
         heal = round(warm + draw.uniform(6, 30 if n <= 8 else 12) * timeout, 1)
         datagram = self.draw("datagram").choice([d for d in DATAGRAMS if d >= SMALL] if self.info.rings else DATAGRAMS)
         regime, senders, messages, load = self.load(ids, timeout, heal)
-        load = self.rates(load, senders or ids, heal)
         net = self.net(ids, timeout)
         shape, nets = draw_rings(self.draw("rings"), ids, net) if self.info.rings else ("", (net,))
+        pure = pure_gateways(self.draw("pure"), nets, senders)
+        load = self.rates(load, tuple(member for member in senders or ids if member not in pure), heal)
         packet = self.packet(datagram, net)
         sizes = self.sizes(packet or datagram, n, messages)
         groups = self.groups()
@@ -138,6 +140,7 @@ class _Expansion:
             sizes=sizes,
             groups=groups,
             senders=senders,
+            pure=pure,
             load=load,
             nets=nets,
             hosts=self.hosts(),

@@ -50,6 +50,12 @@ def _on(net: Net, members: tuple[int, ...], relay: int) -> Net:
     return replace(net, members=members, edges=tuple(Edge(a=member, b=relay, us=us) for member in members))
 
 
+def pure_gateways(draw: random.Random, nets: Sequence[Net], senders: tuple[int, ...]) -> tuple[int, ...]:
+    """In two runs of five some gateways, none of which is to send anything, have no application."""
+    some = [member for member in gateways(nets) if member not in senders and draw.random() < 0.5]
+    return tuple(some) if draw.random() < 0.4 else ()
+
+
 def gateways(nets: Sequence[Net]) -> tuple[int, ...]:
     """Who sits on several of them."""
     seen: set[int] = set()

@@ -14,10 +14,12 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.errors import UsageError
+from ordercast.nets import apart
 from ordercast.sim import faults as f
 from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Hosts, Load, Net, Scenario, Start
 from ordercast.swarm.judge import DISAGREE, RAISES, Judgement, Maker, judge
+from ordercast.swarm.shapes import gateways
 
 SEEDS = 4  # other seeds that a step is tried with
 PLAIN_NETS = ((Net(),), (Net(model="links", delay=Delay("uniform", low_us=50.0, high_us=500.0)),))
@@ -286,6 +288,9 @@ def keep_members(scenario: Scenario, keep: Sequence[int]) -> Scenario | None:
         else Net(members=those(net.members))
         for net in scenario.nets
     )
+    if apart([net.members or range(1, n + 1) for net in nets]):
+        return None  # rings without a gateway
+    gates = gateways(nets)
     faults = tuple(kept for fault in scenario.faults if (kept := _renumbered(fault, new, n)) is not None)
     rates = tuple(
         msgspec.structs.replace(pace, members=those(pace.members))
@@ -293,8 +298,10 @@ def keep_members(scenario: Scenario, keep: Sequence[int]) -> Scenario | None:
         if not pace.members or those(pace.members)
     )
     load = msgspec.structs.replace(scenario.load, rates=rates)
-    core = core if len(core) < n else ()
-    return scenario.changed(members=n, senders=those(scenario.senders), core=core, nets=nets, faults=faults, load=load)
+    return scenario.changed(
+        members=n, senders=those(scenario.senders), core=core if len(core) < n else (), nets=nets, faults=faults,
+        load=load, pure=tuple(id for id in those(scenario.pure) if id in gates),
+    )  # fmt: skip
 
 
 def _renumbered(fault: f.AnyFault, new: dict[int, int], n: int) -> f.AnyFault | None:

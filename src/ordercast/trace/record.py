@@ -123,9 +123,10 @@ class Recorded(Struct):
     nets: tuple[int, ...]
     random_state: list[Any]  # random.Random.getstate(), before the core was made
     schema: int = SCHEMA_VERSION
+    on_nets: dict[int, tuple[int, ...]] = {}  # who was configured on each of its nets, where they are several
     outbox_bytes: int = OUTBOX_BYTES_MAX
     pack: bool = True
-    on_nets: dict[int, tuple[int, ...]] = {}  # who was configured on each of its nets, where they are several
+    pure: bool = False
 
 
 class Entry(NamedTuple):
@@ -143,8 +144,8 @@ def recorded(header: Header, setup: Setup) -> Recorded:
     options = msgspec.to_builtins(setup.options)
     return Recorded(
         header, setup.identity.me, setup.identity.incarnation, options, setup.timeout_ns, setup.frame_bytes,
-        setup.nets, [state[0], list(state[1]), state[2]], outbox_bytes=setup.outbox_bytes, pack=setup.pack,
-        on_nets=dict(setup.on_nets),
+        setup.nets, [state[0], list(state[1]), state[2]], on_nets=dict(setup.on_nets),
+        outbox_bytes=setup.outbox_bytes, pack=setup.pack, pure=setup.pure,
     )  # fmt: skip
 
 

@@ -32,8 +32,8 @@ Expected = Callable[[int, int, int, bytes], bool]  # (sender, incarnation, count
 
 _SUBMIT, _ORIGINATE, _RECEIVE, _DELIVER = map(int, (Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DELIVER))
 _VIEW, _GROUP_VIEW, _REFUSE, _LEAVE, _NOTE = map(int, (Kind.VIEW, Kind.GROUP_VIEW, Kind.REFUSE, Kind.LEAVE, Kind.NOTE))
-_MODE = int(Kind.MODE)
 _ABSENT, _PRESENT = map(int, (Kind.ABSENT, Kind.PRESENT))
+_MODE = int(Kind.MODE)
 _OWN_COLUMNS = frozenset(COLUMNS) - {"member", "incarnation", "index", "time_ns", "now_ns", "kind", "detail"}
 
 
@@ -79,8 +79,7 @@ class Recorder:
         if self.level >= Level.DELIVER:
             self._rows |= {
                 Up: self._up, Originate: self._originate, Accepted: self._submit, Refuse: self._refuse,
-                Note: self._mode,
-                Presence: self._presence,
+                Presence: self._presence, Note: self._mode,
             }  # fmt: skip
         if self.level >= Level.FULL:
             self._rows |= {Receive: self._receive, Note: self._note}

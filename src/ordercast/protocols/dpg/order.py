@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ordercast.protocols.dpg.channel import Numbers as Detector
-from ordercast.protocols.dpg.packets import Message, Numbers, Report, Wish
+from ordercast.protocols.dpg.packets import PLACED_MAX, Message, Numbers, Report, Wish
 from ordercast.types import Nanoseconds, Peer
 
 WAITING_MAX = 4_096  # numbers, and PDUs without one
@@ -36,6 +36,7 @@ class Order:
         self.group, self.me, self.hold_ns, self.repeat_ns = group, me, hold_ns, repeat_ns
         self.life = self.last = 0  # the tagger's, and its last number heard
         self.detector = Detector()
+        self.recent: deque[Key] = deque(maxlen=PLACED_MAX)  # PDUs of the own group that have numbers of this life
         self.queue: deque[tuple[Number, Key | None, Nanoseconds]] = deque()  # whose (None: another group's), since
         self.pdus: dict[Key, tuple[Message | Report, Nanoseconds]] = {}
         self.passed: dict[Key, Number] = {}  # their turn is, or will be, over before they are taken
@@ -64,11 +65,18 @@ class Order:
         self.heard_at = now
         if packet.life > self.life:
             self.life, self.last = packet.life, 0
+            self.recent.clear()
         mine = (self.me.id, self.me.incarnation)
         for number, tag in enumerate(packet.tags, packet.first):
             key = (tag.sender, tag.life, tag.serial) if tag.group == self.group else None
             if key is not None and key[:2] == mine:
                 self.wishes.pop(tag.serial, None)
+            if not packet.first:
+                if key is not None and key in self.pdus:
+                    self._pass(key, (self.life, 0))
+                continue
+            if key is not None:
+                self.recent.append(key)
             if number > self.last:
                 self.queue.append(((self.life, number), key, now))
                 self.last = number
@@ -161,7 +169,15 @@ class Order:
 
     def wish(self, now: Nanoseconds, fresh: list[int]) -> Wish:
         self.wishes |= dict.fromkeys(fresh, now)
-        return Wish(self.group, tuple(fresh), self.life, self.last, next(iter(self.wishes), 0))
+        silent = self.heard_at is not None and now - self.heard_at >= self.repeat_ns
+        placed = self._placed() if silent and self.recent else ()
+        return Wish(self.group, tuple(fresh), self.life, self.last, next(iter(self.wishes), 0), placed)
+
+    def _placed(self) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
+        lives: dict[tuple[int, int], list[int]] = {}
+        for sender, life, serial in self.recent:
+            lives.setdefault((sender, life), []).append(serial)
+        return tuple((*life, tuple(serials)) for life, serials in lives.items())
 
     def repeat(self, now: Nanoseconds) -> Wish | None:
         """What was asked for and not heard in time; at first, and now and then, nothing but that this site is here."""

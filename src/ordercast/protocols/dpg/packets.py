@@ -22,6 +22,7 @@ ARCS_MAX = 4_096
 EXCUSES_MAX = 64
 LIVES_MAX = 255
 TAGS_MAX = 256  # in one packet from or to the tagger
+PLACED_MAX = 128
 
 Tag = tuple[U63, U32, U63]  # counter, sender, life: compared in this order, a new life never reuses one
 
@@ -86,7 +87,8 @@ class Report(Packet, frozen=True, gc=False, tag=2):
 class Wish(Packet, frozen=True, gc=False, tag=3):
     """A site to the tagger: these PDUs of mine want numbers; `heard` is the last number here, of that tagger's life.
 
-    None below `least` wants one: so the tagger numbers what a site says in the order in which it was said.
+    None below `least` wants one: so the tagger numbers what a site says in the order in which it was said.  `placed`
+    are the last PDUs known to have numbers of that life, told when it is silent: another tagger gives them none.
     """
 
     group: Annotated[bytes, Meta(min_length=8, max_length=8)]
@@ -94,6 +96,10 @@ class Wish(Packet, frozen=True, gc=False, tag=3):
     life: U63
     heard: U63
     least: U63 = 0
+    placed: Annotated[
+        tuple[tuple[U32, U63, Annotated[tuple[U63, ...], Meta(max_length=PLACED_MAX)]], ...],
+        Meta(max_length=PLACED_MAX),
+    ] = ()  # sender, its life, serials
 
 
 class Numbered(Struct, frozen=True, array_like=True, gc=False):
@@ -106,7 +112,10 @@ class Numbered(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Numbers(Packet, frozen=True, gc=False, tag=4):
-    """The tagger to all: the numbers first, first + 1, .. of its life, and whose they are."""
+    """The tagger to all: the numbers first, first + 1, .. of its life, and whose they are.
+
+    first = 0: these have their place by the numbers of an earlier tagger, which not all have heard.
+    """
 
     life: U63
     first: U63

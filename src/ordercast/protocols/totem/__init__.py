@@ -16,6 +16,7 @@ from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.multiring import MultiRing
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.packets import PACKETS
+from ordercast.protocols.totem.pure import Pure
 from ordercast.registry import ProtocolInfo
 from ordercast.stack import Node, Stack, chain
 from ordercast.types import ALL_CONTINUE, POLICIES, Service
@@ -41,7 +42,8 @@ def joined_rings(setup: Setup) -> Stack:
         for net, feed in zip(setup.nets, feeds, strict=True)
     ]  # fmt: skip
     joint = Node(MultiRing(setup, lamport, feeds), rings)
-    return Stack(Node(Groups(setup.identity.me, audience=True), [Node(Framing(), [joint])]))
+    top = Node(Groups(setup.identity.me, audience=True), [Node(Framing(), [joint])])
+    return Stack(Node(Pure(), [top]) if setup.pure else top)
 
 
 _AGREED = (
@@ -92,6 +94,6 @@ PROTOCOLS["multiring"] = replace(
     probes=(
         *(probe for probe in PROTOCOLS["totem"].probes if probe not in PRIMARY_PROBES),
         *("forward", "filtered", "duplicate on a cycle", "reroute", "sent again", "ring removed", "ring joined"),
-        *("vector message", "topology"),
+        *("vector message", "topology", "hold of a ring by room"),
     ),
 )

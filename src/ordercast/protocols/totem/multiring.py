@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ordercast.contract import Action, Down, Event, FreeSpace, Layer, Leave, Left, Ordered, Setup, Up, ViewChange
+from ordercast.contract import Action, Down, Event, FreeSpace, Layer, Leave, Left, Note, Ordered, Setup, Up, ViewChange
 from ordercast.joining import Audience, Progress, SafeUpTo, Wake
 from ordercast.limits import PENDING_BYTES_MAX
 from ordercast.protocols.totem.bodies import SUPPLY_BYTES, frame_of
@@ -154,8 +154,9 @@ class MultiRing(Layer):
             return self._ordered(now, child, event)  # type: ignore[arg-type]
         place = here.places[child]
         if kind is Progress:
-            place.full = event.full  # type: ignore[attr-defined]
-            return self.ordering.progress(now, child, event)  # type: ignore[arg-type]
+            held, place.full = event.full and not place.full, event.full  # type: ignore[attr-defined]
+            out = self.ordering.progress(now, child, event)  # type: ignore[arg-type]
+            return [Note("hold of a ring by room", {"ring": place.number}), *out] if held else out
         if kind is SafeUpTo:
             place.safe = event.seq  # type: ignore[attr-defined]
             return self.ordering.settle(now, child)

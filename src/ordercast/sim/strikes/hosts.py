@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ordercast.sim import faults as f
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class HostStrikes:
-    """Faults on the machine under a member.  `cost` is what its steps cost when all is well."""
+    """Faults on the machine under a member.  `cost` is what the steps of each cost when all is well."""
 
-    def __init__(self, plan: FaultPlan, driver: Driver, cost: CostFunction | None) -> None:
+    def __init__(self, plan: FaultPlan, driver: Driver, cost: Mapping[int, CostFunction | None]) -> None:
         self.plan, self.driver, self.cost = plan, driver, cost
         self.schedule = driver.schedule
         self._overrides = Overrides()
@@ -34,8 +35,8 @@ class HostStrikes:
             host.cost = cost
             host.refresh()
 
-        slow = slower(self.cost, fault.times, round(fault.step_us * 1000))
-        self._overrides.put(running, "cost", self.cost, slow, use)
+        slow = slower(self.cost[host.id], fault.times, round(fault.step_us * 1000))
+        self._overrides.put(running, "cost", self.cost[host.id], slow, use)
 
     def _drift(self, running: Running, fault: f.Drift) -> None:
         host = running.host

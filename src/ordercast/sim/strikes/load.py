@@ -25,11 +25,8 @@ class LoadStrikes:
 
     def _burst(self, running: Running, fault: f.Burst) -> None:
         application = running.host.application
-        left = fault.messages
-        while left > 0:
-            application.extra.append((min(fault.batch, left), fault.size))
-            left -= fault.batch
-        application.pump()
+        whole, rest = divmod(fault.messages, fault.batch)
+        application.more(*[(fault.batch, fault.size)] * whole, *[(rest, fault.size)] * (rest > 0))
         self.plan.finish(running)
 
     def _consumer(self, running: Running, fault: f.Consumer) -> None:

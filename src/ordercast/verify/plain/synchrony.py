@@ -191,12 +191,13 @@ def s20(run: Run) -> Finding:
                     found = _not_safe(run, stays, stay.key, delivery, member)
                     if found:
                         return broken(found[0], [view, delivery.row, found[1]], judged)
+                    if not any(other.member == member for other in run.lives):
+                        absent.add(member)
+                        continue
                     if several and not _for(run, member, delivery):
                         continue  # a ring without anybody it is for never sees it
                     when = received.get((member, delivery.message))
-                    if not any(other.member == member for other in run.lives):
-                        absent.add(member)
-                    elif recorded and (when is None or (when > delivery.row.time_ns and not run.header.live)):
+                    if recorded and (when is None or (when > delivery.row.time_ns and not run.header.live)):
                         return broken(
                             f"member {life.member} delivered {named(delivery.message)} as safe before member {member} "
                             "had received it", [view, delivery.row], judged,

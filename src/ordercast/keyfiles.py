@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     from ordercast.wire.seal import GroupKey
 
 SUFFIX = ".key"
+TRIES = 1_000  # there are 127 ids
 MAKE = "`ordercast keygen {}` makes one"
 
 
 def write(path: Path, force: bool = False) -> GroupKey:
-    """A new key into a new file."""
+    """A new key into a new file; its id in headers is none of those beside it, which it may have to follow."""
+    taken = {key.id for key in beside(path).values()}
     secret = secrets.token_bytes(KEY_BYTES)
+    for _ in range(TRIES):
+        if _key(secret).id not in taken:
+            break
+        secret = secrets.token_bytes(KEY_BYTES)
     try:
         if force:
             path.unlink(missing_ok=True)

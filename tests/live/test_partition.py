@@ -92,23 +92,23 @@ def test_back_without_their_state_they_count_for_nobody(
     readers = {member: start(member) for member in (1, 2, 3)}
     for reader in readers.values():
         assert reader.until_view([1, 2, 3])[0]["primary"] is True
-    for member in (2, 3):
+    for member in (1, 2):
         readers[member].process.send_signal(signal.SIGKILL)
         readers[member].process.wait(timeout=WAIT_SECONDS)
         shutil.rmtree(file.parent / "state" / f"member-{member}")
-    assert readers[1].until_view([1])[0]["primary"] is False
-    one = readers[1].process
+    assert readers[3].until_view([3])[0]["primary"] is False
+    one = readers[3].process
     assert one.stdin is not None and one.stderr is not None
     one.stdin.write("said too early\n")
     one.stdin.flush()
     assert "line 1 of standard input was not sent: this member's view is not primary" in one.stderr.readline()
-    status = cli.run("status", "--config", str(file), "--id", "1")
+    status = cli.run("status", "--config", str(file), "--id", "3")
     assert status.returncode == 1 and "not primary" in status.stdout
     readers[2] = start(2)
-    assert readers[1].until_view([1, 2])[0]["primary"] is False
-    seen, _ = readers[2].until_view([1, 2])
+    assert readers[3].until_view([2, 3])[0]["primary"] is False
+    seen, _ = readers[2].until_view([2, 3])
     assert seen["primary"] is False
-    readers[3] = start(3)
+    readers[1] = start(1)
     for reader in readers.values():
         view, before = reader.until_view([1, 2, 3])
         assert view["primary"] is True

@@ -133,7 +133,17 @@ TABLE: dict[str, Scenario] = {
 }
 
 
+def held() -> str:
+    """What members hold at the end of a run, the tagger first."""
+    from layer_beside_ring import memory
+
+    found = memory("dpg")
+    return "; ".join(f"after {k} messages {', '.join(map(str, found[k]))} bytes" for k in ("100000", "1000000"))
+
+
 if __name__ == "__main__":
+    if not sys.argv[1:] or "memory" in sys.argv[1:]:
+        print(f"the tagger and four members: {held()}", flush=True)
     for name, scenario in TABLE.items():
         if not sys.argv[1:] or any(word in name for word in sys.argv[1:]):
             print(f"{name}: {measured(scenario).words()}", flush=True)

@@ -27,7 +27,8 @@ from ordercast.types import Peer, Service
 Answer = TypeVar("Answer")
 
 UNSENT_BYTES_MAX = 64 * 2**20  # of calls that wait for room; then callers get Overloaded
-CALL_BYTES_MAX = MESSAGE_BYTES_MAX - 1_024  # the largest call
+CALL_BYTES_MAX = MESSAGE_BYTES_MAX // 2 - 1_024  # the largest call
+BATCH_BYTES = 128 * 1_024  # of calls that are ordered together
 
 Future = asyncio.Future[Any]
 
@@ -84,7 +85,11 @@ class Calling:
         while done < len(unsent) and self._end is None:
             _, safe, durable, _ = unsent[done]
             last = done
+            size = 0
             while last < len(unsent) and unsent[last][1] is safe and unsent[last][2] is durable:
+                size += len(unsent[last][0])
+                if size > BATCH_BYTES and last > done:
+                    break
                 last += 1
             batch = unsent[done:last]
             first = self._number + 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ordercast.contract import Event
 from ordercast.errors import FateUnknown, NotPrimary, OrdercastError, RunError, UsageError
 from ordercast.live.calling import Calling, ObjectDoor
+from ordercast.live.node import Node
 from ordercast.replica.entries import Bound, head_of
 from ordercast.replica.objects import Objects
 from ordercast.replica.replica import Replica
@@ -40,6 +41,11 @@ class Replicas:
         self._changed: set[asyncio.Future[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._end: Exception | None = None
+
+    @classmethod
+    def of(cls, node: Node) -> Replicas | None:
+        """Of a member that has objects."""
+        return None if node.objects is None else cls(node.objects, node.info.provides, node.tell)
 
     # ------------------------------------------------------------------------------------------------ the application
 
@@ -142,7 +148,14 @@ class Replicas:
             if not change.done():
                 change.set_result(None)
 
-    def status(self) -> Mapping[str, Any]:
+    def add_to(self, status: dict[str, Any]) -> None:
+        """How the objects stand, and in plain words what they wait for."""
+        status["objects"] = self.status()
+        waits = self.waits()
+        if waits:
+            status["waits"].append(waits)
+
+    def status(self) -> dict[str, Any]:
         standing = self.standing
         out: dict[str, Any] = {
             "standing": standing.word, "n": standing.n, "digest": standing.h.hex(), "why": standing.why,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from ordercast import limits
 from ordercast.errors import Closed, FateUnknown, NotPrimary, Overloaded, RunError, TooLarge, UsageError
 from ordercast.live import calling, told
 from ordercast.replica import entries
@@ -431,7 +432,7 @@ def test_large_values_are_cut_and_joined() -> None:
         await table.set("large", bytes(1_000_000))
         await table.set("small", b"x")
         pieces = list(one.machine.snapshot())
-        assert max(map(len, pieces)) <= machine.PIECE_BYTES_MAX
+        assert max(map(len, pieces)) <= limits.PIECE_BYTES_MAX
         two.take_over(one)
         assert (await two.have("table", Dict[str, bytes]())).items() == table.items()
         restoring = two.machine.restore()

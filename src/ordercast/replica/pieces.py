@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ordercast.limits import GROUP_NAME_BYTES_MAX
-from ordercast.state.machine import PIECE_BYTES_MAX, Context
+from ordercast.limits import GROUP_NAME_BYTES_MAX, PIECE_BYTES_MAX
+from ordercast.state.machine import Context
 from ordercast.types import Peer
 
 GROUP, OBJECT, STATE, STEP = b"G", b"O", b"S", b"T"  # kinds of chunks

@@ -13,12 +13,12 @@ Up: `Answered` or `FateUnknown`, one of them for every call that was taken while
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ordercast.contract import Event
-from ordercast.types import Nanoseconds, Peer, ViewId
+from ordercast.types import U63, Nanoseconds, Peer, ViewId
 
 # a state as its holder knows it; also what `Standing.word` says
 UNDECIDED = "undecided"  # the view has not decided whose state counts: calls wait
@@ -28,12 +28,19 @@ HALTED = "not primary"  # in a view that may not go on: calls are refused
 ENDED = "ended"  # no replica any more; `why` is the sentence
 
 
+Digest = Annotated[bytes, Meta(max_length=64)]
+
+
 class Mark(Struct, frozen=True, order=True, array_like=True, gc=False):
     """A place in a history: the view that decided it, how many calls lie before it, and the digest of them all."""
 
     view: ViewId
-    n: int
-    h: bytes
+    n: U63
+    h: Digest
+
+    @property
+    def place(self) -> tuple[int, bytes]:
+        return self.n, self.h
 
 
 class Context(Struct, frozen=True, gc=False):
@@ -92,21 +99,19 @@ class Machine(Protocol):
         order like a call: every member takes it at the same place."""
 
     def snapshot(self) -> Iterator[bytes]:
-        """The state as of now, in pieces of at most `PIECE_BYTES_MAX`.  It returns at once, each `next` is little
-        work, and calls that are applied meanwhile do not show in later pieces.  May raise, at any piece."""
+        """The state as of now, in pieces of at most `limits.PIECE_BYTES_MAX`.  It returns at once, each `next` is
+        little work, and calls that are applied meanwhile do not show in later pieces.  May raise, at any piece."""
 
     def restore(self) -> Restoring:
         """Another state begins to arrive."""
 
-    def merge(self, common: Mark | None, parts: Sequence[Part]) -> None:
-        """Become what these states are together: a function of the arguments alone.  Only where `merges`.  May raise;
-        then nothing changed."""
+    def merge(self, common: Mark | None, parts: Sequence[Part], mine: int | None) -> None:
+        """Become what these states are together: a function of the common mark and the parts, nothing else; `mine` is
+        the part that this member's own state is, None if it was behind.  Only where `merges`.  May raise; then nothing
+        changed, and the first part is taken over instead."""
 
     def lost(self, calls: Sequence[Call]) -> None:
         """These had been applied here and are not in the state that is taken over; each is told once."""
-
-
-PIECE_BYTES_MAX = 64 * 1024
 
 
 # ------------------------------------------------------------------------------------------------------------- down

@@ -54,8 +54,8 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "FateUnknown", "JoinTimeout", "NotInView", "NotPrimary", "NotSent", "OrdercastError",
-            "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
+            "Closed", "ConfigError", "FateUnknown", "JoinTimeout", "NotInView", "NotPrimary", "NotSent",
+            "OrdercastError", "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),

@@ -53,7 +53,7 @@ async def take(group: ordercast.Group, count: int) -> list[Any]:
 
 
 def test_public_names() -> None:
-    assert 20 <= len(ordercast.__all__) <= 30
+    assert 20 <= len(ordercast.__all__) <= 36
     for name in ordercast.__all__:
         assert getattr(ordercast, name) is not None
     with pytest.raises(AttributeError):

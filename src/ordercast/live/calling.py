@@ -44,7 +44,7 @@ class Calling:
         self._unsent: list[tuple[bytes, bool, bool, Future]] = []
         self._unsent_bytes = 0
         self._flushing = False
-        self._end: Exception | None = None
+        self._end: BaseException | None = None
         self.waits: set[Future] = set()  # for something to become true
         self.watches: WeakSet[Told] = WeakSet()
 
@@ -130,7 +130,7 @@ class Calling:
             if future is not None:
                 _fail(future, FateUnknown(f"it is not known whether this call was, or will be, applied: {event.why}"))
 
-    def close(self, why: Exception) -> None:
+    def close(self, why: BaseException) -> None:
         """Nothing more comes: what was sent may be applied, what was not, is not."""
         self._end = self._end or why
         unsent, self._unsent = self._unsent, []

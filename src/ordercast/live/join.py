@@ -14,7 +14,7 @@ from ordercast.errors import UsageError
 from ordercast.live.group import Group
 from ordercast.replica.replica import Replica
 from ordercast.toml_input import shown
-from ordercast.types import MemberId, Service
+from ordercast.types import PRIMARY_MAJORITY, MemberId, Service
 
 
 def join(
@@ -44,7 +44,8 @@ def join(
     Either `config` names a group.toml (or is a dict of its shape), or the keywords say what it would: `members` is
     a number (all on this machine, ports counted up from `port`), or a mapping of id to address.  `key` names the file
     that `ordercast keygen` made; `insecure=True` goes without one, on loopback.  Without a `state_dir` nothing is kept
-    on disk.  `partition` says what the parts of a split group may do, as in group.toml.
+    on disk.  `partition` says what the parts of a split group may do, as in group.toml; with `objects` it is
+    primary-majority unless it is said.
 
     Entering waits for the first view of `at_least` members, by default more than half of those configured (1: to begin
     alone); after `timeout` seconds it raises JoinTimeout with what is known.  Then it has the `objects`, by name, as
@@ -67,7 +68,7 @@ def join(
     data: dict[str, Any] = {"group": group, "insecure": insecure, "net": net, "trace": {"level": "off"}}
     data["member"] = [{"id": id, "address": address} for id, address in _addresses(members, base_port).items()]
     net |= {key: value for key, value in (("mode", mode), ("interface", interface)) if value is not None}
-    more = {"protocol": protocol, "timeout_ms": timeout_ms, "partition": partition}
+    more = {"protocol": protocol, "timeout_ms": timeout_ms, "partition": partition or _policy(protocol, objects)}
     more["key"] = None if key is None else str(key)
     more |= {"datagram_bytes": datagram_bytes, "packet_bytes": packet_bytes}
     data |= {key: value for key, value in more.items() if value is not None}
@@ -98,6 +99,14 @@ def _group(
     if objects is not None:
         _check_objects(config, objects)
     return Group(config, me, folder=folder, at_least=at_least, timeout=timeout, objects=objects)
+
+
+def _policy(protocol: str | None, objects: Any) -> str | None:
+    """Where nothing is said: what a state that all share needs, if it can be had."""
+    if objects is None or (protocol is not None and not registry.known(protocol)):
+        return None
+    has = registry.get(protocol or "totem").partitions
+    return PRIMARY_MAJORITY if PRIMARY_MAJORITY in has else None
 
 
 def _check_objects(config: GroupConfig, objects: Any) -> None:

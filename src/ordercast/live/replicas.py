@@ -11,7 +11,7 @@ from ordercast.contract import Event
 from ordercast.errors import FateUnknown, NotPrimary, OrdercastError, RunError, UsageError
 from ordercast.live.calling import Calling, ObjectDoor
 from ordercast.live.node import Node
-from ordercast.replica.entries import Bound, head_of
+from ordercast.replica.entries import head_of
 from ordercast.replica.objects import Objects
 from ordercast.replica.replica import Replica
 from ordercast.state import machine
@@ -38,9 +38,10 @@ class Replicas:
         self.calling = Calling(objects.me, provides, submit)
         self.standing = Standing(UNDECIDED, 0, b"")
         self._wanted: dict[str, tuple[Replica, bool, bool]] = {}  # what the application has brought to life
+        self._coming: set[str] = set()  # those of them that are on their way
         self._changed: set[asyncio.Future[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._end: Exception | None = None
+        self._end: BaseException | None = None
 
     @classmethod
     def of(cls, node: Node) -> Replicas | None:
@@ -56,11 +57,14 @@ class Replicas:
         if name in self._wanted:
             raise UsageError(f"object {name!r}: this program has replicated it already")
         self._wanted[name] = object, safe, durable
+        self._coming.add(name)
         try:
             await self._bring(name, creation)
         except BaseException:
             del self._wanted[name]
             raise
+        finally:
+            self._coming.discard(name)
         return object
 
     async def _bring(self, name: str, creation: bytes) -> None:
@@ -115,7 +119,7 @@ class Replicas:
             self.close(RunError(f"this member is no replica any more: {standing.why}"))
         elif standing.word == COMPLETE:
             for name, (object, _, _) in self._wanted.items():
-                if object._here is None and isinstance(self.objects.find(name), Bound) is False:
+                if object._here is None and name not in self._coming:
                     self._again(name, object)
         self._wake()
 
@@ -127,7 +131,10 @@ class Replicas:
                 await self._bring(name, self.objects.creation(name, object))
             except OrdercastError as why:
                 log.warning("object %r is not in the group any more: %s", name, why)
+            finally:
+                self._coming.discard(name)
 
+        self._coming.add(name)
         task = asyncio.ensure_future(bring())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -136,7 +143,7 @@ class Replicas:
         """Calls that were refused may go on."""
         self.calling.flush()
 
-    def close(self, why: Exception) -> None:
+    def close(self, why: BaseException) -> None:
         self._end = self._end or why
         self.calling.close(self._end)
         for task in self._tasks:
@@ -158,8 +165,8 @@ class Replicas:
     def status(self) -> dict[str, Any]:
         standing = self.standing
         out: dict[str, Any] = {
-            "standing": standing.word, "n": standing.n, "digest": standing.h.hex(), "why": standing.why,
-            "calls_waiting": self.calling.on_their_way, "objects": self.objects.titles(),
+            "standing": standing.word, "why": standing.why, "calls_waiting": self.calling.on_their_way,
+            "objects": self.objects.titles(),
         }  # fmt: skip
         if standing.total_bytes:
             out["arriving"] = {"bytes": standing.done_bytes, "of": standing.total_bytes}

@@ -215,7 +215,7 @@ class Objects:
                 Replica._place(entry.object, None)
         self._stepped()
 
-    def merge(self, common: Mark | None, parts: Sequence[Part], mine: int = -1) -> None:
+    def merge(self, common: Mark | None, parts: Sequence[Part], mine: int | None) -> None:
         """Object by object: what its class makes of the parts; without such a way the first part that has it wins."""
         worlds: list[dict[str, Entry]] = []
         present: tuple[Peer, ...] = ()
@@ -232,7 +232,7 @@ class Objects:
             first, *others = [k for k, each in enumerate(worlds) if name in each]
             entry = worlds[first][name]
             merged = self._merged(name, worlds, parts) if others else entry
-            if merged is None and mine >= 0 and mine != first and name in worlds[mine]:
+            if merged is None and mine is not None and mine != first and name in worlds[mine]:
                 own = worlds[mine][name].key
                 told += [call for call in parts[mine].calls or () if (call.payload or b"")[:KEY] == own]
             chosen = merged or entry

@@ -82,6 +82,8 @@ class GState(Struct, frozen=True, array_like=True, gc=False, tag=3):
     groups: Annotated[tuple[tuple[GroupName, Members], ...], Meta(max_length=GROUPS_MAX)]
 
 
+FOR_ABOVE = b"\xc1"  # begins a control message of the layer above, of whatever groups; MessagePack never begins so
+
 _decoder: msgspec.msgpack.Decoder[GJoin | GLeave | GState] = msgspec.msgpack.Decoder(GJoin | GLeave | GState)
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -122,7 +124,8 @@ class Groups(Layer):
                 return self._hold(event)  # type: ignore[arg-type]
             return self._deliver(event)  # type: ignore[arg-type]
         if kind is Control:
-            return self._control(event)  # type: ignore[arg-type]
+            above = any(payload[:1] == FOR_ABOVE for payload in event.batch.payloads())  # type: ignore[attr-defined]
+            return [*([Up(event)] if above else ()), *self._control(event)]  # type: ignore[arg-type]
         if kind is ViewChange:
             view: View = event.view  # type: ignore[attr-defined]
             if view.kind is ViewKind.TRANSITIONAL:
@@ -148,6 +151,8 @@ class Groups(Layer):
     def _control(self, event: Control) -> list[Action]:
         out: list[Action] = []
         for payload in event.batch.payloads():
+            if payload[:1] == FOR_ABOVE:
+                continue
             try:
                 message = _decoder.decode(payload)
             except msgspec.MsgspecError as why:

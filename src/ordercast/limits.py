@@ -33,6 +33,14 @@ ENTRY_BYTES_MAX = 8_192  # what one member's protocol writes on it; in a large g
 STRANGERS_PER_S = 50  # datagrams of lives not heard before, and such from elsewhere, that are opened per address
 UNOPENED_PER_S = 1_000  # of all addresses together
 STRANGERS_MAX = 1_024  # addresses whose rates are kept
+HISTORY_CALLS_MAX = 65_536  # a replica's newest calls whose digests and names are kept
+HISTORY_BYTES_MAX = 32 * 2**20  # and of those the newest whose bytes are, for `lost` and `merge`
+MARKS_MAX = 64  # views that a replica remembers having entered and decided
+WITHIN_MAX = 256  # views in which it has offered its state since it last decided
+CHUNK_BYTES_MAX = 256 * 1024  # of a state on its way
+PIECE_BYTES_MAX = 64 * 1024
+CHUNKS_AHEAD_MAX = 8  # on their way, and not acknowledged by all they are for
+HELD_BYTES_MAX = 64 * 2**20  # calls that wait for a decision, or for a state to apply them to
 KEY_BYTES = 32
 KEYS_MAX = 2  # that a member opens datagrams with
 

@@ -102,6 +102,10 @@ class Stack:
     def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
         return self._run(now, self.top, self.top.layer.regroup(now, group, join))
 
+    def tell(self, now: Nanoseconds, event: Event) -> list[Action]:
+        """What the application says to the top layer besides messages, such as calls on replicated objects."""
+        return self._run(now, self.top, self.top.layer.down(now, event))
+
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int = 0) -> list[Action]:
         node, receive = self._receive[net]
         actions = receive(now, net, source, packet, drops)

@@ -1,0 +1,113 @@
+"""Own calls, from when they are taken until their caller is told: the answer, or that their fate is unknown.
+
+An answer is given when the call was applied, and then:
+- at once, if it was delivered in a regular view and need not be durable;
+- after the next decision, if it was delivered in a transitional view: members that departed may have other calls before
+  it, and their state may win;
+- when every member of the view has told that it is on disk, if it is durable.
+If the state here is replaced by another before that, nobody knows here what became of the call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from msgspec import Struct
+
+from ordercast.contract import Action, Note, Up
+from ordercast.state.machine import Answered, FateUnknown
+
+
+class Waiting(Struct, frozen=True):
+    """Calls that were applied here, and are not answered yet."""
+
+    n: int  # the last of them
+    first: int
+    answers: list[Any]
+    durable: bool
+    irregular: bool
+
+
+class Answers:
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0  # taken, and not ordered yet
+        self._taken: dict[int, tuple[int, int]] = {}  # first -> (calls, bytes)
+        self._waiting: deque[Waiting] = deque()
+        self._next = 0  # numbers below were used
+        self.refused = False  # somebody waits for room
+
+    def __len__(self) -> int:
+        return len(self._taken) + len(self._waiting)
+
+    @property
+    def durable(self) -> int:
+        """The last place that a durable call waits for; 0: none does."""
+        return max((waiting.n for waiting in self._waiting if waiting.durable), default=0)
+
+    # ------------------------------------------------------------------------------------------------------- on the way
+
+    def full(self) -> bool:
+        return self.bytes > self.bytes_max
+
+    def take(self, first: int, count: int, size: int) -> None:
+        assert first >= self._next, "numbers of calls go up"
+        self._taken[first] = count, size
+        self.bytes += size
+        self._next = first + count
+
+    def ordered(self, first: int) -> bool:
+        """They have their place in the order; whether there is room now for who was refused."""
+        _, size = self._taken.pop(first, (0, 0))
+        self.bytes -= size
+        if self.refused and self.bytes <= self.bytes_max // 2:
+            self.refused = False
+            return True
+        return False
+
+    # ------------------------------------------------------------------------------------------------------------- told
+
+    def applied(self, n: int, first: int, answers: list[Any], *, durable: bool, irregular: bool) -> list[Action]:
+        waiting = Waiting(n, first, answers, durable, irregular)
+        if not durable and not irregular:
+            return _answer(waiting)
+        self._waiting.append(waiting)
+        return []
+
+    def settled(self, synced: int) -> list[Action]:
+        """A decision, and this state is the one; `synced`: up to here every member has it on disk."""
+        self._waiting = deque(Waiting(w.n, w.first, w.answers, w.durable, False) for w in self._waiting)
+        return self.synced(synced)
+
+    def synced(self, upto: int) -> list[Action]:
+        out: list[Action] = []
+        rest: deque[Waiting] = deque()
+        for waiting in self._waiting:
+            if waiting.irregular or (waiting.durable and waiting.n > upto):
+                rest.append(waiting)
+            else:
+                out += _answer(waiting)
+        self._waiting = rest
+        return out
+
+    def replaced(self, why: str) -> list[Action]:
+        """The state in which they were applied is no more."""
+        gone, self._waiting = self._waiting, deque()
+        return [unknown(waiting.first, len(waiting.answers), why) for waiting in gone]
+
+    def give_up(self, why: str) -> list[Action]:
+        """Nothing will be answered here any more."""
+        out = self.replaced(why) + [unknown(first, count, why) for first, (count, _) in self._taken.items()]
+        self._taken.clear()
+        self.bytes = 0
+        return out
+
+
+def unknown(first: int, count: int, why: str) -> Action:
+    return Up(FateUnknown(first, count, why))
+
+
+def _answer(waiting: Waiting) -> list[Action]:
+    fields = {"first": waiting.first, "count": len(waiting.answers), "n": waiting.n, "durable": waiting.durable}
+    return [Note("answered", fields), Up(Answered(waiting.first, waiting.answers))]

@@ -1,0 +1,392 @@
+"""The layer of replicated state: on top of a stack, over any protocol with views and a total order.
+
+At every regular view in which the group may go on each member offers its state, all decide whose it is
+(`decision.py`), and those who lack it get it (`transfer.py`), while the others go on.  Calls that come before the
+decision wait for it, and are dropped by all if the view ends first.  What is said is ordered, so all see the same.
+A change of view ends all that is under way: it begins anew with new Offers.
+
+Messages of the application, and all else, pass through untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ordercast.contract import (
+    Action,
+    Control,
+    Down,
+    Event,
+    Layer,
+    Note,
+    Refuse,
+    Room,
+    SetTimer,
+    Setup,
+    Up,
+    ViewChange,
+    dropped,
+)
+from ordercast.groups import FOR_ABOVE
+from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
+from ordercast.membership.primary import Knows
+from ordercast.state import report
+from ordercast.state.answers import Answers, unknown
+from ordercast.state.decision import Council, Decision
+from ordercast.state.machine import Calls, Machine, Mark, Standing
+from ordercast.state.merge import Meeting
+from ordercast.state.moving import SERVE, Moving
+from ordercast.state.packets import (
+    Ack,
+    Again,
+    Called,
+    Chunk,
+    Complete,
+    Holds,
+    Offer,
+    Ready,
+    Without,
+    call,
+    decode,
+    encode,
+    say,
+)
+from ordercast.state.replica import Entry, Failed, Phase, Replica
+from ordercast.types import PRIMARY_MAJORITY, MemberId, Nanoseconds, Peer, Service, View, ViewKind
+
+CATCH_UP = "catch up"
+CALLS_PER_STEP = 512  # that waited, applied in one step
+CALLS_BYTES_MAX = 8 * 2**20  # of one batch
+PROBES = ("state behind", "state lost", "state again", "calls dropped", "donor gone")
+
+
+class State(Layer):
+    name = "state"
+
+    def __init__(self, machine: Machine, setup: Setup, services: tuple[Service, ...]) -> None:
+        identity = setup.identity
+        self.me, self.members = Peer(identity.me, identity.incarnation), identity.members
+        self.policy, self.services = setup.partition, services
+        self.call_bytes_max = min(CALLS_BYTES_MAX, MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (setup.frame_bytes - 64))
+        self.answers = Answers(setup.outbox_bytes)
+        self.replica = Replica(machine, self.me, self.answers)
+        self.phase = Phase.AWAY
+        self.why = ""  # a sentence, where there is something to say
+        self.view: View | None = None
+        self.leaving = self.transitional = False
+        self.council: Council | None = None
+        self.peers: dict[MemberId, Peer] = {}  # who has offered its state in this view
+        self.moving: Moving | None = None  # since the decision
+        self.meeting: Meeting | None = None  # instead, where states are merged
+        self._heard: dict[type, Callable[[Nanoseconds, Peer, Any], list[Action]]] = {
+            Offer: self._offered, Holds: self._offered, Chunk: self._chunk, Ack: self._ack, Again: self._again,
+            Complete: self._complete, Ready: self._ready, Without: self._without,
+        }  # fmt: skip
+
+    # -------------------------------------------------------------------------------------------------- the application
+
+    def leave(self, now: Nanoseconds, until: Nanoseconds | None = None) -> list[Action]:
+        self.leaving = True
+        return super().leave(now, until)
+
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        return self._call(event) if isinstance(event, Calls) else [Down(event)]
+
+    def _call(self, calls: Calls) -> list[Action]:
+        why = self._refusal(calls)
+        if why:
+            return [Refuse(why)]
+        raw = encode(Called(calls.first, calls.time_ns, calls.durable, calls.payloads))
+        if len(raw) > self.call_bytes_max:
+            return [Refuse("too large")]
+        self.answers.take(calls.first, len(calls.payloads), len(raw))
+        return [call(raw, Service.SAFE if calls.safe else Service.AGREED)]
+
+    def _refusal(self, calls: Calls) -> str:
+        if self.phase is Phase.ENDED:
+            return "ended"
+        if self.leaving:
+            return "closed"
+        if self.view is None:
+            return "no view"
+        if self.phase is Phase.AWAY:
+            return "not primary"
+        if not calls.payloads:
+            return "empty"
+        if (Service.SAFE if calls.safe else Service.AGREED) not in self.services:
+            return "service"
+        if self.answers.full() or self.replica.crowded:
+            self.answers.refused = True
+            return "overloaded"
+        return ""
+
+    # -------------------------------------------------------------------------------------------------------- the order
+
+    def up(self, now: Nanoseconds, event: Event, child: int) -> list[Action]:
+        kind = type(event)
+        if kind is Control:
+            batch = event.batch  # type: ignore[attr-defined]
+            sender, payloads = Peer(batch.sender, batch.incarnation), batch.payloads()
+            heard = (self._hear(now, sender, payload[1:]) for payload in payloads if payload[:1] == FOR_ABOVE)
+            return [action for actions in heard for action in actions]
+        if kind is ViewChange:
+            view: View = event.view  # type: ignore[attr-defined]
+            if view.kind is ViewKind.TRANSITIONAL:
+                self.transitional = True
+                return [Up(event)]
+            return [Up(event), *self._guard(self._regular, now, view)]
+        if kind is Knows:
+            self.replica.learn(Mark(event.view, event.n, event.h))  # type: ignore[attr-defined]
+            return []
+        return [Up(event)]
+
+    def _hear(self, now: Nanoseconds, sender: Peer, raw: bytes) -> list[Action]:
+        try:
+            said = decode(raw)
+        except msgspec.MsgspecError as why:
+            return [dropped("state", text=str(why))]
+        if isinstance(said, Called):
+            return self._guard(self._called, now, sender, said, raw)
+        if self.view is None or said.view != self.view.id or self.phase is Phase.ENDED:
+            return []  # of an earlier view
+        return self._guard(self._heard[type(said)], now, sender, said)
+
+    def _guard(self, do: Callable[..., list[Action]], now: Nanoseconds, *args: Any) -> list[Action]:
+        """Whatever the machine raises ends this replica, and no other."""
+        try:
+            return do(now, *args)
+        except Failed as why:
+            return self._end(str(why))
+
+    def _called(self, now: Nanoseconds, caller: Peer, said: Called, raw: bytes) -> list[Action]:
+        out: list[Action] = []
+        mine = caller == self.me
+        if mine and self.answers.ordered(said.first):
+            out.append(Up(Room()))
+        if not said.payloads:
+            return [*out, dropped("state", text="no calls")]
+        if self.phase is Phase.COMPLETE:
+            return out + self.replica.apply(Entry(caller, said, raw, self.transitional))
+        if self.phase is Phase.ENDED or self.phase is Phase.AWAY:
+            return [*out, unknown(said.first, len(said.payloads), self.why)] if mine else out
+        self.replica.hold(Entry(caller, said, raw, self.transitional))
+        if self.phase is Phase.BEHIND and self.replica.crowded and not self.transitional:
+            out += self._ask_again()
+        return out
+
+    # ------------------------------------------------------------------------------------------------------------ views
+
+    def _regular(self, now: Nanoseconds, view: View) -> list[Action]:
+        """What was under way ends here; a view that may go on begins with Offers."""
+        out: list[Action] = []
+        if self.phase is Phase.CATCHING:
+            out += self.replica.drain()
+        elif self.replica.held:
+            out += [Note("calls dropped", {"steps": len(self.replica.held)}), *self.replica.drop("the view changed")]
+        self.view, self.transitional = view, False
+        self.council = self.moving = self.meeting = None
+        self.peers = {}
+        if self.phase is Phase.ENDED:
+            return [*out, *self._say_without(self.why)]
+        out.append(self._note("view", members=list(view.members)))
+        if view.primary is False:
+            return out + self._stand(Phase.AWAY)
+        self.council = Council(view.id, view.members, len(self.members), self.policy)
+        self.replica.enter(view.id)
+        return [*out, *self._stand(Phase.OFFERING), say(self.replica.offer(view.id), ahead=True)]
+
+    def _offered(self, now: Nanoseconds, sender: Peer, said: Offer | Holds) -> list[Action]:
+        council = self.council
+        if council is None or self.transitional or self.phase is not Phase.OFFERING:
+            return []
+        if not council.add(sender.id, said):
+            return [dropped("state", text=f"{type(said).__name__} of member {sender.id}")]
+        self.peers[sender.id] = sender
+        return self._weigh(now, asked=isinstance(said, Offer))
+
+    def _weigh(self, now: Nanoseconds, asked: bool) -> list[Action]:
+        """Somebody has spoken, or will not: is there something to compare, or to decide?"""
+        council = self.council
+        assert council is not None
+        if asked and council.questions is not None and self.me.id not in council.held:
+            return [say(self.replica.compare(council.view, council.questions), ahead=True)]
+        return self._decide(now, council.decide()) if council.ready() else []
+
+    # -------------------------------------------------------------------------------------------------------- decisions
+
+    def _decide(self, now: Nanoseconds, decision: Decision) -> list[Action]:
+        assert self.view is not None
+        self.council = None
+        mark = decision.mark
+        if self.me.id in decision.foreign:
+            return self._end("the class differs from that of the group's state: expected the same methods and version")
+        out: list[Action] = [Note("state lost")] if decision.lost else []
+        if decision.parts:
+            members = tuple(member for member in sorted(self.peers) if member not in decision.foreign)
+            self.meeting = Meeting(self.view.id, self.me.id, members, self.replica, decision)
+            return out + self.meeting.begin(now)
+        if mark is None:
+            return self._stand(Phase.OFFERING, f"the state of view {decision.known.view}" if decision.known else "")
+        self.moving = Moving(self.me.id, self.replica, decision)
+        out += self._learn(mark)
+        behind = self.me.id in decision.behind
+        if behind:
+            out.append(Note("state behind", {"members": len(decision.behind)}))
+        else:
+            self.replica.decided(mark, self.peers)
+            out += [self._note("decided", source=decision.donor), *self.answers.settled(0)]
+        out += self.moving.begin(now, behind)
+        self._arrive(mark)
+        return out + (self._stand(Phase.BEHIND) if behind else self._catch_up(now))
+
+    def _learn(self, mark: Mark) -> list[Action]:
+        """All who heard of a decision remember it, whether they have its state or not."""
+        self.replica.learn(mark)
+        self.replica.within = ()
+        return [Down(Knows(mark.view, mark.n, mark.h))] if self.policy == PRIMARY_MAJORITY else []
+
+    def _arrive(self, mark: Mark) -> None:
+        """The first step after a decision, ahead of all that waits: who is in the view."""
+        entry = Entry.arrival(mark.view, tuple(self.peers[member] for member in sorted(self.peers)))
+        self.replica.held.appendleft(entry)
+        self.replica.held_bytes += len(entry.raw)
+
+    def _catch_up(self, now: Nanoseconds) -> list[Action]:
+        """Apply what waited, a little at a time; then this replica is complete."""
+        out = [*self._stand(Phase.CATCHING), *self.replica.drain(CALLS_PER_STEP)]
+        if self.replica.held:
+            return [*out, SetTimer(CATCH_UP, now)]
+        if self.moving is not None and self.me.id in self.moving.lacking and not self._mute:
+            assert self.view is not None
+            out.append(say(Complete(self.view.id, *self.replica.history.place)))
+        return out + self._stand(Phase.COMPLETE)
+
+    def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
+        if name == CATCH_UP and self.phase is Phase.CATCHING:
+            return self._guard(self._catch_up, now)
+        return self._guard(self._send, now) if name == SERVE else []
+
+    # --------------------------------------------------------------------------------------------------------- transfer
+
+    @property
+    def _mute(self) -> bool:
+        """Nothing that is said now would be of use."""
+        return self.transitional or self.leaving
+
+    def _send(self, now: Nanoseconds) -> list[Action]:
+        giving = self.moving or self.meeting
+        return giving.send(now) if giving is not None and not self._mute else []
+
+    def _ack(self, now: Nanoseconds, sender: Peer, ack: Ack) -> list[Action]:
+        giving = self.moving or self.meeting
+        if giving is not None:
+            giving.ack(sender.id, ack)
+        return self._send(now)
+
+    def _chunk(self, now: Nanoseconds, sender: Peer, chunk: Chunk) -> list[Action]:
+        if self.meeting is not None:
+            return [] if self._mute else self.meeting.chunk(sender.id, chunk)
+        if self.moving is None:
+            return []
+        ack = self.moving.chunk(sender.id, chunk)
+        out: list[Action] = [say(ack)] if ack is not None and not self._mute else []
+        if not self.moving.arrived:
+            return out
+        taken = self.moving.taken()
+        if taken is None:
+            return out + self._ask_again()
+        out += self.replica.take_over(taken.mark, taken.history, taken.restoring, self.peers)
+        return [*out, self._note("decided", source=sender.id), *self._catch_up(now)]
+
+    def _ask_again(self) -> list[Action]:
+        """For a later state, once for each that is on its way."""
+        moving = self.moving
+        if self._mute or moving is None or moving.asked:
+            return []
+        moving.asked = True
+        return [say(Again(moving.mark.view))]
+
+    def _again(self, now: Nanoseconds, sender: Peer, said: Again) -> list[Action]:
+        """From here on, another state: who has it begins anew, who waits for it drops what came before."""
+        return self._anew(now) if self.moving is not None and sender.id in self.moving.lacking else []
+
+    def _anew(self, now: Nanoseconds) -> list[Action]:
+        moving = self.moving
+        assert moving is not None
+        moving.serial += 1
+        if self.phase is Phase.BEHIND:
+            waited = self.replica.drop("a later state is on its way")
+            return [Note("state again"), *waited, *moving.begin(now, behind=True)]
+        out = self.replica.drain() + self._catch_up(now) if self.phase is Phase.CATCHING else []
+        return out + moving.begin(now, behind=False)
+
+    def _complete(self, now: Nanoseconds, sender: Peer, said: Complete) -> list[Action]:
+        if self.moving is not None:
+            self.moving.complete(sender.id)
+        return self._send(now)
+
+    # ------------------------------------------------------------------------------------------------------------ merge
+
+    def _ready(self, now: Nanoseconds, sender: Peer, said: Ready) -> list[Action]:
+        ready = self.meeting is not None and not self.transitional and self.meeting.all_ready(sender.id)
+        return self._merge(now) if ready else []
+
+    def _merge(self, now: Nanoseconds) -> list[Action]:
+        """All hold all parts: their state is one again."""
+        assert self.meeting is not None
+        merged, self.meeting = self.meeting.merge(), None
+        out = self._learn(merged.mark)
+        out += self.replica.replace(merged.mark, merged.history, self.peers)
+        self._arrive(merged.mark)
+        if merged.why:
+            out.append(Note("merge failed", {"why": merged.why}))
+        return [*out, self._note("decided", merged=not merged.why), *self._catch_up(now)]
+
+    # ----------------------------------------------------------------------------------------------------------- ending
+
+    def _without(self, now: Nanoseconds, sender: Peer, said: Without) -> list[Action]:
+        """Somebody is no replica any more: nobody waits for it, and another serves in its place."""
+        self.peers.pop(sender.id, None)
+        if self.council is not None:
+            self.council.leave(sender.id)
+            return self._weigh(now, asked=True)
+        if self.meeting is not None:
+            if self.meeting.needs(sender.id):
+                self.meeting = None  # the next view tries again
+                return self._stand(Phase.OFFERING, f"a state that member {sender.id} had")
+            return self._merge(now) if self.meeting.without(sender.id) else []
+        gone = self.moving is not None and self.moving.without(sender.id)
+        return [Note("donor gone"), *self._anew(now)] if gone else []
+
+    def _end(self, why: str) -> list[Action]:
+        """This member is no replica any more; the others go on without it."""
+        told = self._say_without(why)
+        held = self.replica.drop(why)
+        self.council = self.moving = self.meeting = None
+        return [*told, *held, *self.answers.give_up(why), *self._stand(Phase.ENDED, why)]
+
+    def _say_without(self, why: str) -> list[Action]:
+        if self.view is None or self.view.primary is False:
+            return []
+        return [say(Without(self.view.id, why[:1_000]), ahead=True)]
+
+    # ----------------------------------------------------------------------------------------------------- what is told
+
+    def _stand(self, phase: Phase, why: str = "") -> list[Action]:
+        """Tell the application where this replica stands, if that is news."""
+        if (phase, why) == (self.phase, self.why):
+            return []
+        self.phase, self.why = phase, why
+        if phase is Phase.CATCHING:
+            return []
+        n, h = self.replica.history.place
+        return [Up(Standing(phase.value, n, h, why))]
+
+    def _note(self, what: str, **fields: Any) -> Action:
+        return report.note(self.replica, what, **fields)
+
+    def status(self) -> dict[str, Any]:
+        return report.status(self)

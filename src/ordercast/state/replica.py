@@ -1,0 +1,183 @@
+"""One replica's state: the machine, its history, and the calls that wait to be applied to it.
+
+It knows how a state changes, and nothing of when: calls are applied in their order, held while it is not known which
+state they belong to, or dropped; a state is decided upon, taken over, merged.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from ordercast.contract import Action, Note
+from ordercast.limits import HELD_BYTES_MAX, WITHIN_MAX
+from ordercast.state import machine as standing
+from ordercast.state.answers import Answers, unknown
+from ordercast.state.history import NO_VIEW, NOBODY, YES, History, Place
+from ordercast.state.machine import Context, Machine, Mark, Restoring
+from ordercast.state.packets import Arrived, Called, Holds, Offer, encode
+from ordercast.types import MemberId, Peer, ViewId
+
+T = TypeVar("T")
+
+
+class Phase(Enum):
+    """Where a replica stands in its view; the value is what the application is told."""
+
+    AWAY = standing.HALTED  # before the first view, or in one that may not go on
+    OFFERING = standing.UNDECIDED
+    BEHIND = standing.BEHIND
+    CATCHING = "catching up"  # it has its state, and applies what waited
+    COMPLETE = standing.COMPLETE
+    ENDED = standing.ENDED
+
+
+class Failed(Exception):
+    """The machine raised where it must not; the text is the sentence."""
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """A step of the order."""
+
+    caller: Peer
+    said: Called | Arrived
+    raw: bytes
+    irregular: bool = False
+
+    @classmethod
+    def arrival(cls, view: ViewId, peers: tuple[Peer, ...]) -> Entry:
+        """The step that follows a decision: who is in the view."""
+        said = Arrived(view, peers)
+        return cls(Peer(NOBODY, view.seq), said, encode(said))
+
+
+def guarded(what: str, do: Callable[..., T], *args: Any) -> T:
+    """Call the machine; whatever it raises ends this replica."""
+    try:
+        return do(*args)
+    except Exception as why:
+        raise Failed(f"{what} raised {type(why).__name__}: {why}") from why
+
+
+class Replica:
+    def __init__(self, machine: Machine, me: Peer, answers: Answers) -> None:
+        self.machine, self.me, self.answers = machine, me, answers
+        self.history = History(machine.digest)
+        self.epoch = NO_VIEW  # the last decision that this state belongs to
+        self.knows: Mark | None = None  # the newest decision heard of
+        self.within: tuple[ViewId, ...] = ()  # views in which it offered its state since it last decided
+        self.held: deque[Entry] = deque()
+        self.held_bytes = 0
+
+    @property
+    def behind(self) -> bool:
+        return self.knows is not None and self.epoch < self.knows.view
+
+    @property
+    def crowded(self) -> bool:
+        return self.held_bytes > HELD_BYTES_MAX
+
+    # ---------------------------------------------------------------------------------------------------- what it tells
+
+    def offer(self, view: ViewId) -> Offer:
+        history, machine = self.history, self.machine
+        n, h = history.place
+        size = guarded("the size of the state", machine.size)
+        return Offer(
+            view, machine.digest, machine.merges, self.epoch, n, history.regular, h, self.knows, self.within, size
+        )
+
+    def compare(self, view: ViewId, questions: Iterable[Place]) -> Holds:
+        return Holds(view, tuple(self.history.holds(place) for place in questions), self.history.all_marks())
+
+    def learn(self, mark: Mark) -> bool:
+        """Of a decision, wherever it was heard; whether it is news."""
+        news = self.knows is None or mark > self.knows
+        if news:
+            self.knows = mark
+        return news
+
+    def enter(self, view: ViewId) -> None:
+        """A view begins in which the state is offered."""
+        self.history.enter(view)
+        self.within = (*self.within, view)[-WITHIN_MAX:]
+
+    # ------------------------------------------------------------------------------------------------------------ calls
+
+    def apply(self, entry: Entry) -> list[Action]:
+        """The next step, to the state as it is."""
+        said, caller, history = entry.said, entry.caller, self.history
+        if isinstance(said, Arrived):
+            history.peers = said.peers
+            context = Context(caller, said.view.rep, history.n, history.h, 0, said.peers)
+            guarded("present", self.machine.present, said.peers, context)
+            history.add(caller, said.view.rep, 1, entry.raw)
+            return [self._note(caller, said.view.rep, 1, entry.irregular)]
+        count = len(said.payloads)
+        context = Context(caller, said.first, history.n, history.h, said.time_ns, history.peers)
+        answers = guarded("apply", self.machine.apply, said.payloads, context)
+        history.add(caller, said.first, count, entry.raw, irregular=entry.irregular)
+        out: list[Action] = [self._note(caller, said.first, count, entry.irregular)]
+        if caller == self.me:
+            out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=entry.irregular)
+        return out
+
+    def _note(self, caller: Peer, first: int, count: int, irregular: bool) -> Action:
+        fields = {"caller": caller.id, "life": caller.incarnation, "first": first, "count": count, "n": self.history.n}
+        return Note("applied", {**fields, "h": self.history.h.hex(), "regular": not irregular})
+
+    def hold(self, entry: Entry) -> None:
+        """It waits for its state."""
+        self.held.append(entry)
+        self.held_bytes += len(entry.raw)
+
+    def drain(self, calls: int | None = None) -> list[Action]:
+        """Apply what waits, or about so many calls of it."""
+        out: list[Action] = []
+        while self.held and (calls is None or calls > 0):
+            entry = self.held.popleft()
+            self.held_bytes -= len(entry.raw)
+            if calls is not None and isinstance(entry.said, Called):
+                calls -= len(entry.said.payloads)
+            out += self.apply(entry)
+        return out
+
+    def drop(self, why: str) -> list[Action]:
+        """What waits is applied by nobody here: the caller hears that its fate is unknown."""
+        out: list[Action] = []
+        for entry in self.held:
+            if entry.caller == self.me and isinstance(entry.said, Called):
+                out.append(unknown(entry.said.first, len(entry.said.payloads), why))
+        self.held.clear()
+        self.held_bytes = 0
+        return out
+
+    # ---------------------------------------------------------------------------------------------------- another state
+
+    def decided(self, mark: Mark, members: Iterable[MemberId]) -> None:
+        """This state is the group's."""
+        self.history.decided(mark, members)
+        self.epoch = mark.view
+
+    def take_over(
+        self, mark: Mark, history: History, restoring: Restoring, members: Iterable[MemberId]
+    ) -> list[Action]:
+        """Another's state, which has arrived whole, becomes this one's; what that costs is told."""
+        guarded("restore", restoring.finish)
+        return self.replace(mark, history, members)
+
+    def replace(self, mark: Mark, history: History, members: Iterable[MemberId]) -> list[Action]:
+        """The machine has another state now."""
+        old, self.history = self.history, history
+        kept, lost = history.holds(old.place) == YES, old.lost_to(history)
+        self.decided(mark, members)
+        out = self.answers.settled(0) if kept else self.answers.replaced("another state was taken over")
+        if lost:
+            names = [(call.caller.id, call.caller.incarnation, call.number) for call in lost]
+            out.append(Note("lost", {"calls": names}))
+            guarded("lost", self.machine.lost, lost)
+        return out

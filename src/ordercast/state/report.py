@@ -1,0 +1,41 @@
+"""What a replica says of itself: in the status, and in the trace, for those who judge it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ordercast.contract import Action, Note
+from ordercast.state.machine import UNDECIDED
+from ordercast.state.replica import Replica
+
+if TYPE_CHECKING:
+    from ordercast.state.layer import State
+
+
+def note(replica: Replica, what: str, **fields: Any) -> Action:
+    """For the trace: where a state stands, as a view begins, is decided, or ends."""
+    history = replica.history
+    known = str(replica.knows.view) if replica.knows is not None else None
+    own = {"what": what, "n": history.n, "h": history.h.hex(), "regular": history.regular, "knows": known}
+    return Note("state", {**own, "epoch": str(replica.epoch), **fields})
+
+
+def status(layer: State) -> dict[str, Any]:
+    replica, moving = layer.replica, layer.moving
+    n, h = replica.history.place
+    return {
+        "standing": layer.phase.value, "n": n, "h": h.hex(), "epoch": str(replica.epoch),
+        "behind": sorted(moving.lacking) if moving is not None else [], "waits": _waits(layer),
+        "queues": {"held": len(replica.held), "calls": len(layer.answers)},
+    }  # fmt: skip
+
+
+def _waits(layer: State) -> str:
+    if layer.council is not None:
+        return f"what members {layer.council.missing()} offer as their state"
+    if layer.meeting is not None:
+        return f"all states to be merged; members {sorted(layer.meeting.ready)} have them"
+    arriving = layer.moving.arriving if layer.moving is not None else None
+    if arriving is not None:
+        return f"the state, which comes from member {arriving.source}: {arriving.bytes} bytes so far"
+    return f"a member that has {layer.why}" if layer.phase.value == UNDECIDED and layer.why else ""

@@ -33,6 +33,7 @@ from ordercast.contract import (
 from ordercast.drivers.incoming import Bytes
 from ordercast.errors import WireError
 from ordercast.sim.application import Application
+from ordercast.sim.caller import Caller
 from ordercast.sim.carrier import Carrier
 from ordercast.sim.host import Host
 from ordercast.sim.inputs import Item, as_input, ask
@@ -141,6 +142,21 @@ class Driver:
         else:
             self.give(host, ("submit", application))
 
+    def call(self, host: Host, caller: Caller) -> None:
+        """Calls on the replicated ledger; the caller hears whether they were taken."""
+        if host.plain:
+            self.inputs += 1
+            assert host.stack is not None
+            self._called(host, caller, host.stack.tell(self.schedule.time + host.offset, caller.calls()))
+        else:
+            self.give(host, ("tell", caller))
+
+    def _called(self, host: Host, caller: Caller, actions: list[Action]) -> None:
+        refused = [action.why for action in actions if isinstance(action, Refuse)]
+        caller.taken(refused[0] if refused else "")
+        if not refused:
+            self.perform(host, actions)
+
     def _timer(self, host: Host, now: int, name: str, due: int) -> None:
         self.inputs += 1
         assert host.stack is not None
@@ -163,8 +179,13 @@ class Driver:
         elif what == "submit":
             application = item[1]
             told = ("submit", application.submission())
+        elif what == "tell":
+            told = ("tell", item[1].calls())
         self.inputs += what != "drained"
         actions = self._ask(host, now, told)
+        if what == "tell":
+            self._called(host, item[1], actions)
+            return
         if what == "regroup" and actions and type(actions[0]) is Refuse:
             return  # it is leaving: nobody waits for the answer
         if actions:

@@ -65,6 +65,7 @@ PROBES = ("state behind", "state lost", "state again", "calls dropped", "donor g
 
 class State(Layer):
     name = "state"
+    aside = True  # the application's messages are for the layer below
 
     def __init__(self, machine: Machine, setup: Setup, services: tuple[Service, ...]) -> None:
         identity = setup.identity

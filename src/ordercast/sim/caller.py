@@ -45,7 +45,7 @@ class Caller:
 
     def above(self, stack: Stack, setup: Setup) -> Stack:
         """A member's stack with a replica of the ledger on top."""
-        return Stack(Node(State(Ledger(), setup, self.services), [stack.top]))
+        return Stack(Node(State(Ledger(), setup, self.services, self.host.disk.own.found()), [stack.top]))
 
     def silent(self, host: Host) -> Caller:
         """Of another process that says it is this member; it has a replica, and calls nothing."""

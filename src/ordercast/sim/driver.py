@@ -32,9 +32,11 @@ from ordercast.contract import (
 )
 from ordercast.drivers.incoming import Bytes
 from ordercast.errors import WireError
+from ordercast.filing import Append, Remove, Rename, Sync
 from ordercast.sim.application import Application
 from ordercast.sim.caller import Caller
 from ordercast.sim.carrier import Carrier
+from ordercast.sim.files import Certain
 from ordercast.sim.host import Host
 from ordercast.sim.inputs import Item, as_input, ask
 from ordercast.sim.intake import Intake, messages_in
@@ -42,6 +44,8 @@ from ordercast.sim.links import Datagram
 from ordercast.sim.timers import Timers
 from ordercast.types import Peer, ViewKind
 from ordercast.wire import header as wire_header
+
+FILES = frozenset((Append, Rename, Remove))
 
 
 class Driver:
@@ -329,6 +333,12 @@ class Driver:
             host.application.refused(action.why)
         elif kind is Store:
             self._store(host, action)
+        elif kind is Sync:
+            takes = int(host.disk.write_ns * host.disk.times)
+            job = (host.incarnation, action, host.disk.own.flush())
+            self.schedule.later(self.schedule.time + takes, self._flushed, host, job)
+        elif kind in FILES:
+            host.disk.own.do(action, host.disk.fault())
 
     def _transmit_later(self, host: Host, action: Transmit, at: int) -> int:
         """A costly host: the datagram leaves when its turn has come."""
@@ -358,6 +368,13 @@ class Driver:
     def _store(self, host: Host, action: Store) -> None:
         ticket, takes = host.disk.begin(action.key, action.number, action.data)
         self.schedule.later(self.schedule.time + takes, self._stored, host, (host.incarnation, ticket))
+
+    def _flushed(self, host: Host, job: tuple[int, Sync, Certain]) -> None:
+        incarnation, sync, covered = job
+        if host.up and host.incarnation == incarnation:
+            why = host.disk.flushed(covered)
+            told = ("stored", sync.key, sync.number)
+            self.give(host, ("store_failed", sync.key, sync.number, why) if why else told)
 
     def _stored(self, host: Host, job: tuple[int, int]) -> None:
         incarnation, ticket = job

@@ -27,7 +27,6 @@ from ordercast.contract import (
     Packet,
     Refuse,
     SetTimer,
-    Store,
     Transmit,
     Up,
     ViewChange,
@@ -47,7 +46,7 @@ from ordercast.live.sealing import Sealing
 from ordercast.live.sieve import Sieve
 from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, Patience
 from ordercast.live.sources import Sources
-from ordercast.live.storage import Storage
+from ordercast.live.storage import KEPT, Storage
 from ordercast.live.talk import Talk
 from ordercast.registry import ProtocolInfo
 from ordercast.replica.objects import Objects
@@ -347,8 +346,8 @@ class Node:
                 self._set_timer(action.name, action.at)  # type: ignore[attr-defined]
             elif kind is CancelTimer:
                 self.timers.pop(action.name, None)  # type: ignore[attr-defined]
-            elif kind is Store:
-                self.storage.write_later(action.key, action.number, action.data, self._stored)  # type: ignore[attr-defined]
+            elif kind in KEPT:
+                self.storage.does(action, self._stored)
             elif kind is Note and action.name in report.TOLD:  # type: ignore[attr-defined]
                 report.tell(self, action)  # type: ignore[arg-type]
         outgoing.flush()

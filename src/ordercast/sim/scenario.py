@@ -185,6 +185,8 @@ class Scenario(Part, frozen=True, kw_only=True):
     named_groups: tuple[NamedGroup, ...] = ()  # instead: these
     pure: tuple[Id, ...] = ()  # gateways that send nothing and read nothing
     load: Load = Load()
+    calls: Count = 0  # on a replicated ledger, by all members together, until the heal point; 0: there is none
+    durable: Annotated[float, Meta(ge=0, le=1)] = 0.0  # the chance that a call is
     pack: bool = True  # messages share frames; false: each has one, or several, of its own
     nets: tuple[Net, ...] = (Net(),)
     hosts: Hosts = Hosts()

@@ -14,6 +14,7 @@ from ordercast.contract import TAGGER
 from ordercast.drivers.sizes import frame_bytes
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
+from ordercast.sim.caller import Caller
 from ordercast.sim.carrier import Carrier
 from ordercast.sim.disk import Disk
 from ordercast.sim.driver import Driver
@@ -100,6 +101,8 @@ class World:
         size = frame_bytes(largest, scenario.members)
         self.lives = Lives(scenario, self.driver, maker or info.factory, options, size, info.tagger)
         self._seat_applications(service)
+        if scenario.calls:
+            self._seat_callers()
         self.plan = FaultPlan(self.lives, each)
         self.watch = Watch(scenario, self.schedule, self.hosts, self.plan, info)
 
@@ -148,6 +151,18 @@ class World:
             line = submissions(id, share.get(id, 0))
             host.application = Application(scenario, self.driver, host, line, service, turns, groups.get(id, ()))
 
+    def _seat_callers(self) -> None:
+        """One on each host, where the members replicate a ledger: calls until the heal point, or for a second."""
+        scenario = self.scenario
+        span = round((scenario.heal_ms or 1_000.0) * MS)
+        share = shares(scenario.calls, scenario.talkers)
+        for id, host in self.hosts.items():
+            if id == TAGGER:
+                continue
+            draw = scenario.generator(f"calls/{id}")
+            times = iter(sorted(draw.randrange(span) for _ in range(share.get(id, 0))))
+            host.caller = Caller(self.driver, host, times, draw, scenario.durable, self.info.provides)
+
     def run(self) -> Outcome:
         for host in self.hosts.values():
             self.lives.start(host)
@@ -155,6 +170,8 @@ class World:
         self.watch.begin()
         for host in self.hosts.values():
             host.application.pump()
+            if host.caller is not None:
+                host.caller.begin()
         try:
             self.schedule.run()
         except Exception as error:

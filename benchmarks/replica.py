@@ -6,8 +6,8 @@
 
 `calls`: three members, one of which calls `set` of a replicated dictionary and keeps so many calls under way; ours and
 the rival's runs alternate.  Time is from call to answer at the caller, processor time that of all three processes.
-`transfer`: two members hold a state and are called at a rate, a third comes; standstill is the longest time without an
-answer (at the caller) or a step (at the other).  `killed`: all members get `kill -9` at once while durable calls run;
+`transfer`: two members hold a state and are called at a rate, the third, killed before, comes back; standstill is the
+longest time without a step at one of the others.  `killed`: all members get `kill -9` at once while durable calls run;
 after the restart every call that was answered must be there.  Prints one JSON object.
 """
 
@@ -316,10 +316,11 @@ def transfer(args: argparse.Namespace) -> dict[str, Any]:
 def one_transfer(args: argparse.Namespace) -> dict[str, Any]:
     entries = args.mebibytes * 2**20 // 1000
     words = {"ports": free_ports(MEMBERS + 1), "entries": entries, "rate": args.rate}
-    children = [Child("transfer_member", me=me, at_least=2, **words) for me in (1, 2)]
+    children = [Child("transfer_member", me=me, at_least=2, **words) for me in (1, 2, 3)]
     try:
         for child in children:
             child.hear()
+        children.pop().end()
         time.sleep(2)
         for child in children:
             child.tell(what="mark")

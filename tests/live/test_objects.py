@@ -125,6 +125,10 @@ def test_bad_joins_with_objects() -> None:
             ordercast.join("x", me=1, members=1, protocol=protocol, insecure=True, objects=given)  # type: ignore[arg-type]
 
     async def work() -> None:
+        one, _ = joined(2, "totem", objects={"d": ordercast.Dict()}, at_least=1, timeout=0.5)
+        words = "waits for its objects: a primary view, of all members at a group's beginning: given up after 0.5 s"
+        with pytest.raises(ordercast.JoinTimeout, match=words):
+            await one.__aenter__()
         (plain,) = joined()
         async with plain:
             with pytest.raises(UsageError, match=r"has no objects: expected join\(objects=...\) at all members"):

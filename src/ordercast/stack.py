@@ -67,6 +67,7 @@ class Stack:
 
     def __init__(self, top: Node) -> None:
         self.top = top
+        self.edge = top.children[0] if getattr(top.layer, "aside", False) else top  # takes the application's messages
         self.nodes = top.walk()
         self._net: dict[NetId, Node] = {}
         self._prefix: dict[str, Node] = {}
@@ -97,10 +98,10 @@ class Stack:
         return out
 
     def submit(self, now: Nanoseconds, submission: Submission) -> list[Action]:
-        return self._run(now, self.top, self.top.layer.submit(now, submission))
+        return self._run(now, self.edge, self.edge.layer.submit(now, submission))
 
     def regroup(self, now: Nanoseconds, group: str, join: bool) -> list[Action]:
-        return self._run(now, self.top, self.top.layer.regroup(now, group, join))
+        return self._run(now, self.edge, self.edge.layer.regroup(now, group, join))
 
     def tell(self, now: Nanoseconds, event: Event) -> list[Action]:
         """What the application says to the top layer besides messages, such as calls on replicated objects."""

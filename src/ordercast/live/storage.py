@@ -12,13 +12,20 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+from ordercast import contract
+from ordercast.contract import Action
 from ordercast.drivers.store import SUFFIX, Store, why
 from ordercast.errors import RunError, UsageError
+from ordercast.filing import Append, Remove, Rename, Sync
+from ordercast.live.filing import Filing, Found
 from ordercast.types import MemberId
+
+KEPT = frozenset((contract.Store, Append, Rename, Remove, Sync))  # actions that are for the disk
 
 
 class Storage:
@@ -30,6 +37,7 @@ class Storage:
         self._lock = -1
         self._thread: ThreadPoolExecutor | None = None
         self._named: set[str] = set()  # files whose names are on storage for certain
+        self.filing = Filing(folder / "state") if folder is not None else None
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -79,10 +87,36 @@ class Storage:
                 os.close(folder)
             self._named.add(name)
 
-    def write_later(self, key: str, number: int, data: bytes, done: Callable[[str, int, str], None]) -> None:
-        """In the storing thread, in order; then `done(key, number, why it failed or "")` in the event loop."""
+    def does(self, action: Action, done: Callable[[str, int, str], None]) -> None:
+        """Any of `KEPT`, in the storing thread, in order; `done` as of `write_later`."""
+        if isinstance(action, contract.Store):
+            self.write_later(action.key, action.number, action.data, done)
+            return
+        if self.filing is None:
+            return
+        if not isinstance(action, Sync):
+            self._later(partial(self.filing.do, action))
+            return
+        loop, sync, key, number = asyncio.get_running_loop(), self.filing.sync, action.key, action.number
+
+        def job() -> None:
+            failed = sync()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(done, key, number, failed)
+
+        self._later(job)
+
+    def found(self) -> Mapping[str, bytes] | None:
+        """The files that grow, of earlier lives; None: nothing is kept."""
+        return Found(self.filing.folder) if self.filing is not None else None
+
+    def _later(self, job: Callable[[], None]) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"ordercast-store-{self.me}")
+        self._thread.submit(job)
+
+    def write_later(self, key: str, number: int, data: bytes, done: Callable[[str, int, str], None]) -> None:
+        """In the storing thread, in order; then `done(key, number, why it failed or "")` in the event loop."""
         loop = asyncio.get_running_loop()
 
         def job() -> None:
@@ -94,12 +128,14 @@ class Storage:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(done, key, number, failed)
 
-        self._thread.submit(job)
+        self._later(job)
 
     def close(self) -> None:
         if self._thread is not None:
             self._thread.shutdown(wait=True)
             self._thread = None
+        if self.filing is not None:
+            self.filing.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -6,6 +6,7 @@ import errno
 from random import Random
 
 from ordercast.drivers.store import Store, encode, why
+from ordercast.sim.files import Certain, Files
 
 FAILURES = {"full": (errno.ENOSPC, "No space left on device"), "error": (errno.EIO, "Input/output error")}
 
@@ -25,6 +26,7 @@ class Disk:
         self._writing: dict[int, tuple[str, int, bytes]] = {}  # under way, by ticket
         self._ticket = 0
         self.store = Store(self)
+        self.own = Files(random)  # those that grow
 
     def open(self) -> Store:
         """A process starts."""
@@ -63,10 +65,19 @@ class Disk:
             failed = why(fault)
         return write[0], write[1], failed
 
+    def fault(self) -> str:
+        """Why nothing can be written at present."""
+        return FAILURES[self.fails][1].lower() if self.fails else ""
+
+    def flushed(self, covered: Certain) -> str:
+        """A flush of the files that grow ends; why it failed.  A disk that lies says it did not."""
+        return self.fault() or ("" if self.lies and not self.own.fault else self.own.flushed(covered))
+
     # ----------------------------------------------------------------------------------------------------- accidents
 
     def crash(self) -> None:
         """The process died: writes under way vanish or are left torn; a lying disk forgets more, a bad one errs."""
+        self.own.crash(torn=self.torn, flip=self.flip)
         if self.lies:
             self.files = dict(self._flushed)
         if self.torn:
@@ -84,6 +95,7 @@ class Disk:
 
     def wipe(self) -> None:
         self.files, self._flushed = {}, {}
+        self.own.wipe()
 
 
 def flipped(data: bytes, place: int) -> bytes:

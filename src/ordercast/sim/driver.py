@@ -32,15 +32,20 @@ from ordercast.contract import (
 )
 from ordercast.drivers.incoming import Bytes
 from ordercast.errors import WireError
+from ordercast.filing import Append, Remove, Rename, Sync
 from ordercast.sim.application import Application
+from ordercast.sim.caller import Caller
 from ordercast.sim.carrier import Carrier
+from ordercast.sim.files import Certain
 from ordercast.sim.host import Host
 from ordercast.sim.inputs import Item, as_input, ask
 from ordercast.sim.intake import Intake, messages_in
 from ordercast.sim.links import Datagram
 from ordercast.sim.timers import Timers
-from ordercast.types import Peer, ViewKind
+from ordercast.types import Batch, Peer, ViewKind
 from ordercast.wire import header as wire_header
+
+FILES = frozenset((Append, Rename, Remove))
 
 
 class Driver:
@@ -141,6 +146,21 @@ class Driver:
         else:
             self.give(host, ("submit", application))
 
+    def call(self, host: Host, caller: Caller) -> None:
+        """Calls on the replicated ledger; the caller hears whether they were taken."""
+        if host.plain:
+            self.inputs += 1
+            assert host.stack is not None
+            self._called(host, caller, host.stack.tell(self.schedule.time + host.offset, caller.calls()))
+        else:
+            self.give(host, ("tell", caller))
+
+    def _called(self, host: Host, caller: Caller, actions: list[Action]) -> None:
+        refused = [action.why for action in actions if isinstance(action, Refuse)]
+        caller.taken(refused[0] if refused else "")
+        if not refused:
+            self.perform(host, actions)
+
     def _timer(self, host: Host, now: int, name: str, due: int) -> None:
         self.inputs += 1
         assert host.stack is not None
@@ -163,8 +183,13 @@ class Driver:
         elif what == "submit":
             application = item[1]
             told = ("submit", application.submission())
+        elif what == "tell":
+            told = ("tell", item[1].calls())
         self.inputs += what != "drained"
         actions = self._ask(host, now, told)
+        if what == "tell":
+            self._called(host, item[1], actions)
+            return
         if what == "regroup" and actions and type(actions[0]) is Refuse:
             return  # it is leaving: nobody waits for the answer
         if actions:
@@ -221,7 +246,8 @@ class Driver:
                 application.own_delivered()
 
     def _perform_slowly(self, host: Host, actions: list[Any]) -> None:
-        """The same for a host that costs time, is about to crash or pause, or whose application does not read."""
+        """The same for a host that costs time, is about to crash or pause, or whose application does not read, or
+        listens."""
         if host.traps:
             actions = self._trapped(host, actions)
         time = self.schedule.time
@@ -229,6 +255,7 @@ class Driver:
         cost = host.cost
         at = time  # a costly host does one thing after the other
         frames = pump = 0
+        heard: list[Batch] | None = [] if host.application.listens else None
         for action in actions:
             kind = type(action)
             if kind is Transmit:
@@ -244,6 +271,8 @@ class Driver:
                 if batch.sender == host.id:
                     host.own += batch.count
                     pump += 1
+                if heard is not None:
+                    heard.append(batch)
                 if cost is not None:
                     at += cost("deliver", len(batch.data), batch.count, 0)[0]
             elif kind is Up:
@@ -259,6 +288,8 @@ class Driver:
             self.give(host, ("room", max(0, host.consumer[0] - host.consumer[1])))
         if pump and host.application.answering:
             host.application.own_delivered()
+        if heard:
+            host.application.hears(heard)
 
     def _trapped(self, host: Host, actions: list[Action]) -> list[Action]:
         """A crash or a pause that waited for such a list: only the part before it is carried out now."""
@@ -308,6 +339,12 @@ class Driver:
             host.application.refused(action.why)
         elif kind is Store:
             self._store(host, action)
+        elif kind is Sync:
+            takes = int(host.disk.write_ns * host.disk.times)
+            job = (host.incarnation, action, host.disk.own.flush())
+            self.schedule.later(self.schedule.time + takes, self._flushed, host, job)
+        elif kind in FILES:
+            host.disk.own.do(action, host.disk.fault())
 
     def _transmit_later(self, host: Host, action: Transmit, at: int) -> int:
         """A costly host: the datagram leaves when its turn has come."""
@@ -337,6 +374,13 @@ class Driver:
     def _store(self, host: Host, action: Store) -> None:
         ticket, takes = host.disk.begin(action.key, action.number, action.data)
         self.schedule.later(self.schedule.time + takes, self._stored, host, (host.incarnation, ticket))
+
+    def _flushed(self, host: Host, job: tuple[int, Sync, Certain]) -> None:
+        incarnation, sync, covered = job
+        if host.up and host.incarnation == incarnation:
+            why = host.disk.flushed(covered)
+            told = ("stored", sync.key, sync.number)
+            self.give(host, ("store_failed", sync.key, sync.number, why) if why else told)
 
     def _stored(self, host: Host, job: tuple[int, int]) -> None:
         incarnation, ticket = job

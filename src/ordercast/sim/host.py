@@ -14,6 +14,7 @@ from ordercast.types import Peer
 
 if TYPE_CHECKING:
     from ordercast.sim.application import Application
+    from ordercast.sim.caller import Caller
     from ordercast.sim.traps import Trap
 
 MILLION = 1_000_000
@@ -90,7 +91,7 @@ class Host:
 
     __slots__ = (
         "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy",
-        "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id",
+        "caller", "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id",
         "incarnation", "incoming", "known", "last", "late", "left", "lives", "nets", "offset", "own", "paused",
         "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack", "suspended",
         "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views",
@@ -125,6 +126,7 @@ class Host:
         self.peer = Peer(id, 0)
         self.recorder: Any = None
         self.application: Application
+        self.caller: Caller | None = None
         self.forget()
 
     @property
@@ -132,10 +134,16 @@ class Host:
         """Messages delivered, over all lives."""
         return self.earlier + self.delivered
 
+    @property
+    def calls_nothing(self) -> bool:
+        """No call on the replicated ledger is still to come."""
+        return self.caller is None or self.caller.done
+
     def refresh(self) -> None:
         """Whether it may be called straight from the queue; and the constant part of its clock."""
         clock = self.clock
-        self.simple = self.cost is None and clock.ppm == 0 and not self.traps and self.consumer is None
+        listens = self.application.listens
+        self.simple = self.cost is None and clock.ppm == 0 and not self.traps and self.consumer is None and not listens
         self.plain = (
             self.simple
             and self.up

@@ -49,8 +49,8 @@ class Lives:
         host.recorder = self.journal.recorder(host, setup)
         maker = self.tagger if host.id == TAGGER else self.maker
         assert maker is not None
-        host.stack = stack = maker(setup)
-        if scenario.groups and host.id != TAGGER and type(stack.top.layer).regroup is Layer.regroup:
+        host.stack = stack = self._stack(host, maker(setup), setup)
+        if scenario.groups and host.id != TAGGER and type(stack.edge.layer).regroup is Layer.regroup:
             raise UsageError(f"groups: {scenario.protocol} has no process groups")
         host.receive, host.drained = stack.receive, stack.drained
         host.up = True
@@ -70,6 +70,10 @@ class Lives:
         room = host.consumer[0] if host.consumer is not None else scenario.hosts.room_frames
         if host.up and room:
             self.driver.give(host, ("room", room))
+
+    def _stack(self, host: Host, stack: Stack, setup: Setup) -> Stack:
+        """With a replica of the ledger on top, where there is one."""
+        return host.caller.above(stack, setup) if host.caller is not None else stack
 
     def _admit(self, host: Host, setup: Setup) -> None:
         """A new life knows nobody."""
@@ -143,6 +147,8 @@ class Lives:
         host.recorder.close()
         host.forget()
         host.application.reset()
+        if host.caller is not None:
+            host.caller.reset()
         host.refresh()
 
     def restart(self, host: Host, disk: bool = True) -> None:
@@ -195,6 +201,7 @@ class Lives:
         host.wall_ns, host.lives = first.wall_ns, first.lives
         host.buffer_packets_max, host.buffer_bytes_max = first.buffer_packets_max, first.buffer_bytes_max
         host.application = Application(self.scenario, self.driver, host, iter(()), first.application.service, None, ())
+        host.caller = first.caller.silent(host) if first.caller is not None else None
         self.driver.carrier.seat(host)
         self.start(host)
         first.lives = host.lives  # no two lives have one number

@@ -50,7 +50,7 @@ class Watch:
         self._measure()
         if self.tell is not None:
             self.tell(min((host.delivered for host in self.hosts if host.up), default=0))
-        if not self.plan.pending() and all(host.application.idle for host in self._live()):
+        if not self.plan.pending() and all(host.application.idle and host.calls_nothing for host in self._live()):
             if self._delivered():
                 if self.delivered_at is None:
                     self.delivered_at = time

@@ -14,6 +14,7 @@ from ordercast.contract import TAGGER
 from ordercast.drivers.sizes import frame_bytes
 from ordercast.errors import UsageError
 from ordercast.sim.application import Application, Turns, service_of
+from ordercast.sim.caller import Caller
 from ordercast.sim.carrier import Carrier
 from ordercast.sim.disk import Disk
 from ordercast.sim.driver import Driver
@@ -25,6 +26,7 @@ from ordercast.sim.models import costs
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
 from ordercast.sim.schedule import Schedule
+from ordercast.sim.sharing import Said, Sharing
 from ordercast.sim.watch import Watch
 from ordercast.toml_input import struct_of
 from ordercast.trace.schema import Header, Kind, Level
@@ -99,6 +101,8 @@ class World:
         size = frame_bytes(largest, scenario.members)
         self.lives = Lives(scenario, self.driver, maker or info.factory, options, size, info.tagger)
         self._seat_applications(service)
+        if scenario.calls:
+            self._seat_callers()
         self.plan = FaultPlan(self.lives, each)
         self.watch = Watch(scenario, self.schedule, self.hosts, self.plan, info)
 
@@ -139,9 +143,25 @@ class World:
         groups = memberships(scenario, scenario.generator("groups"))
         one_by_one = load.regime == "one_by_one"
         turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
+        said: Said = {}
         for id, host in hosts.items():  # the tagger's has nothing to say
+            if load.regime == "sharing":
+                host.application = Sharing(scenario, self.driver, host, service, said, groups.get(id, ()))
+                continue
             line = submissions(id, share.get(id, 0))
             host.application = Application(scenario, self.driver, host, line, service, turns, groups.get(id, ()))
+
+    def _seat_callers(self) -> None:
+        """One on each host, where the members replicate a ledger: calls until the heal point, or for a second."""
+        scenario = self.scenario
+        span = round((scenario.heal_ms or 1_000.0) * MS)
+        share = shares(scenario.calls, scenario.talkers)
+        for id, host in self.hosts.items():
+            if id == TAGGER:
+                continue
+            draw = scenario.generator(f"calls/{id}")
+            times = iter(sorted(draw.randrange(span) for _ in range(share.get(id, 0))))
+            host.caller = Caller(self.driver, host, times, draw, scenario.durable, self.info.provides)
 
     def run(self) -> Outcome:
         for host in self.hosts.values():
@@ -150,6 +170,8 @@ class World:
         self.watch.begin()
         for host in self.hosts.values():
             host.application.pump()
+            if host.caller is not None:
+                host.caller.begin()
         try:
             self.schedule.run()
         except Exception as error:

@@ -15,8 +15,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast.contract import Action, Note, Up
-from ordercast.state.machine import Answered, FateUnknown
+from ordercast.contract import Action, Note, Refuse, Room, Up
+from ordercast.limits import FRAGMENTS_MAX
+from ordercast.state.machine import Answered, Calls, FateUnknown
+from ordercast.state.packets import Called, call, encode
+from ordercast.types import Service
+
+CALLS_BYTES_MAX = 8 * 2**20  # that are ordered together
+FRAME_HEAD_BYTES = 64  # of a frame, not for what it carries
 
 
 class Waiting(Struct, frozen=True):
@@ -30,8 +36,11 @@ class Waiting(Struct, frozen=True):
 
 
 class Answers:
-    def __init__(self, bytes_max: int) -> None:
-        self.bytes_max = bytes_max
+    """`bytes_max`: of calls that have no place in the order yet."""
+
+    def __init__(self, services: tuple[Service, ...], bytes_max: int, frame_bytes: int) -> None:
+        self.services, self.bytes_max = services, bytes_max
+        self._largest = min(CALLS_BYTES_MAX, FRAGMENTS_MAX * (frame_bytes - FRAME_HEAD_BYTES))
         self.bytes = 0  # taken, and not ordered yet
         self._taken: dict[int, tuple[int, int]] = {}  # first -> (calls, bytes)
         self._waiting: deque[Waiting] = deque()
@@ -48,23 +57,30 @@ class Answers:
 
     # ------------------------------------------------------------------------------------------------------- on the way
 
-    def full(self) -> bool:
-        return self.bytes > self.bytes_max
+    def call(self, calls: Calls, *, disk: bool, crowded: bool) -> list[Action]:
+        """Ordered, or refused; `disk`: this member has one; `crowded`: too much waits here already."""
+        service = Service.SAFE if calls.safe else Service.AGREED
+        raw = encode(Called(calls.first, calls.time_ns, calls.durable, calls.payloads))
+        why = "empty" if not calls.payloads else "" if service in self.services else "service"
+        why = why or ("too large" if len(raw) > self._largest else "no disk" if calls.durable and not disk else "")
+        if not why and (crowded or self.bytes > self.bytes_max):
+            self.refused, why = True, "overloaded"
+        if why:
+            return [Refuse(why)]
+        assert calls.first >= self._next, "numbers of calls go up"
+        self._taken[calls.first] = len(calls.payloads), len(raw)
+        self.bytes += len(raw)
+        self._next = calls.first + len(calls.payloads)
+        return [call(raw, service)]
 
-    def take(self, first: int, count: int, size: int) -> None:
-        assert first >= self._next, "numbers of calls go up"
-        self._taken[first] = count, size
-        self.bytes += size
-        self._next = first + count
-
-    def ordered(self, first: int) -> bool:
-        """They have their place in the order; whether there is room now for who was refused."""
+    def ordered(self, first: int) -> list[Action]:
+        """They have their place in the order; who was refused hears if there is room now."""
         _, size = self._taken.pop(first, (0, 0))
         self.bytes -= size
         if self.refused and self.bytes <= self.bytes_max // 2:
             self.refused = False
-            return True
-        return False
+            return [Up(Room())]
+        return []
 
     # ------------------------------------------------------------------------------------------------------------- told
 

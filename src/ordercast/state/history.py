@@ -91,8 +91,7 @@ class History:
 
     def add(self, caller: Peer, first: int, count: int, raw: bytes, *, irregular: bool = False) -> Step:
         """The next step."""
-        self.n += count
-        self.h = _digest(self.h, _encode(caller), raw)
+        self.n, self.h = following(self.place, caller, count, raw)
         if irregular:
             self.irregular += count
         step = Step(self.n, self.h, caller, first, count, raw)
@@ -237,6 +236,11 @@ def _pieces(head: Head, steps: list[Step], since: int | None) -> Iterator[bytes]
             piece, size = [], 0
     if piece:
         yield _encode(piece)
+
+
+def following(place: Place, caller: Peer, count: int, raw: bytes) -> Place:
+    """Where a step leads to."""
+    return place[0] + count, _digest(place[1], _encode(caller), raw)
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -10,32 +10,19 @@ Messages of the application, and all else, pass through untouched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from ordercast.contract import (
-    Action,
-    Control,
-    Down,
-    Event,
-    Layer,
-    Note,
-    Refuse,
-    Room,
-    SetTimer,
-    Setup,
-    Up,
-    ViewChange,
-    dropped,
-)
+from ordercast.contract import Action, Control, Down, Event, Layer, Note, Refuse, SetTimer, Setup, Up, ViewChange
 from ordercast.groups import FOR_ABOVE
-from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.membership.primary import Knows
 from ordercast.state import report
 from ordercast.state.answers import Answers, unknown
 from ordercast.state.decision import Council, Decision
+from ordercast.state.keeping import RETRY, Keeping
+from ordercast.state.log import WRITE
 from ordercast.state.machine import Calls, Machine, Mark, Standing
 from ordercast.state.merge import Meeting
 from ordercast.state.moving import SERVE, Moving
@@ -48,31 +35,35 @@ from ordercast.state.packets import (
     Holds,
     Offer,
     Ready,
+    Synced,
     Without,
-    call,
+    bad,
     decode,
-    encode,
     say,
 )
 from ordercast.state.replica import Entry, Failed, Phase, Replica
-from ordercast.types import PRIMARY_MAJORITY, MemberId, Nanoseconds, Peer, Service, View, ViewKind
+from ordercast.types import PRIMARY_MAJORITY, Identity, MemberId, Nanoseconds, Peer, Service, View, ViewKind
 
 CATCH_UP = "catch up"
 CALLS_PER_STEP = 512  # that waited, applied in one step
-CALLS_BYTES_MAX = 8 * 2**20  # of one batch
 PROBES = ("state behind", "state lost", "state again", "calls dropped", "donor gone")
 
 
 class State(Layer):
-    name = "state"
+    """`files`: what earlier lives left on disk, by name; None: nothing is kept there."""
 
-    def __init__(self, machine: Machine, setup: Setup, services: tuple[Service, ...]) -> None:
+    name = "state"
+    aside = True  # the application's messages are for the layer below
+
+    def __init__(
+        self, machine: Machine, setup: Setup, services: tuple[Service, ...], files: Mapping[str, bytes] | None = None
+    ) -> None:
         identity = setup.identity
         self.me, self.members = Peer(identity.me, identity.incarnation), identity.members
-        self.policy, self.services = setup.partition, services
-        self.call_bytes_max = min(CALLS_BYTES_MAX, MESSAGE_BYTES_MAX, FRAGMENTS_MAX * (setup.frame_bytes - 64))
-        self.answers = Answers(setup.outbox_bytes)
+        self.policy = setup.partition
+        self.answers = Answers(services, setup.outbox_bytes, setup.frame_bytes)
         self.replica = Replica(machine, self.me, self.answers)
+        self.keeping = Keeping(self.replica, files, setup.timeout_ns)
         self.phase = Phase.AWAY
         self.why = ""  # a sentence, where there is something to say
         self.view: View | None = None
@@ -83,8 +74,20 @@ class State(Layer):
         self.meeting: Meeting | None = None  # instead, where states are merged
         self._heard: dict[type, Callable[[Nanoseconds, Peer, Any], list[Action]]] = {
             Offer: self._offered, Holds: self._offered, Chunk: self._chunk, Ack: self._ack, Again: self._again,
-            Complete: self._complete, Ready: self._ready, Without: self._without,
+            Complete: self._complete, Ready: self._ready, Synced: self._synced, Without: self._without,
         }  # fmt: skip
+
+    def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
+        """With the state that an earlier life left."""
+        try:
+            found = self.keeping.start()
+        except Failed as why:
+            return self._end(f"what is on disk cannot be read: {why}")
+        if found is None:
+            return []
+        knows = self.replica.knows
+        down = [Down(Knows(*knows.parts))] if knows is not None and self.policy == PRIMARY_MAJORITY else []
+        return [self._note("found", steps=found.steps, damaged=list(found.damaged)), *down, *self._logged(now)]
 
     # -------------------------------------------------------------------------------------------------- the application
 
@@ -93,35 +96,19 @@ class State(Layer):
         return super().leave(now, until)
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
-        return self._call(event) if isinstance(event, Calls) else [Down(event)]
+        if not isinstance(event, Calls):
+            return [Down(event)]
+        why = self._closed()
+        disk, crowded = self.keeping.log is not None, self.replica.crowded
+        return [Refuse(why)] if why else self.answers.call(event, disk=disk, crowded=crowded)
 
-    def _call(self, calls: Calls) -> list[Action]:
-        why = self._refusal(calls)
-        if why:
-            return [Refuse(why)]
-        raw = encode(Called(calls.first, calls.time_ns, calls.durable, calls.payloads))
-        if len(raw) > self.call_bytes_max:
-            return [Refuse("too large")]
-        self.answers.take(calls.first, len(calls.payloads), len(raw))
-        return [call(raw, Service.SAFE if calls.safe else Service.AGREED)]
-
-    def _refusal(self, calls: Calls) -> str:
+    def _closed(self) -> str:
+        """Why nothing is taken, or nothing."""
         if self.phase is Phase.ENDED:
             return "ended"
         if self.leaving:
             return "closed"
-        if self.view is None:
-            return "no view"
-        if self.phase is Phase.AWAY:
-            return "not primary"
-        if not calls.payloads:
-            return "empty"
-        if (Service.SAFE if calls.safe else Service.AGREED) not in self.services:
-            return "service"
-        if self.answers.full() or self.replica.crowded:
-            self.answers.refused = True
-            return "overloaded"
-        return ""
+        return "no view" if self.view is None else "not primary" if self.phase is Phase.AWAY else ""
 
     # -------------------------------------------------------------------------------------------------------- the order
 
@@ -131,13 +118,13 @@ class State(Layer):
             batch = event.batch  # type: ignore[attr-defined]
             sender, payloads = Peer(batch.sender, batch.incarnation), batch.payloads()
             heard = (self._hear(now, sender, payload[1:]) for payload in payloads if payload[:1] == FOR_ABOVE)
-            return [action for actions in heard for action in actions]
+            return [*(action for actions in heard for action in actions), *self._logged(now)]
         if kind is ViewChange:
             view: View = event.view  # type: ignore[attr-defined]
             if view.kind is ViewKind.TRANSITIONAL:
                 self.transitional = True
                 return [Up(event)]
-            return [Up(event), *self._guard(self._regular, now, view)]
+            return [Up(event), *self._guard(self._regular, now, view), *self._logged(now)]
         if kind is Knows:
             self.replica.learn(Mark(event.view, event.n, event.h))  # type: ignore[attr-defined]
             return []
@@ -147,7 +134,7 @@ class State(Layer):
         try:
             said = decode(raw)
         except msgspec.MsgspecError as why:
-            return [dropped("state", text=str(why))]
+            return [bad(str(why))]
         if isinstance(said, Called):
             return self._guard(self._called, now, sender, said, raw)
         if self.view is None or said.view != self.view.id or self.phase is Phase.ENDED:
@@ -162,12 +149,10 @@ class State(Layer):
             return self._end(str(why))
 
     def _called(self, now: Nanoseconds, caller: Peer, said: Called, raw: bytes) -> list[Action]:
-        out: list[Action] = []
         mine = caller == self.me
-        if mine and self.answers.ordered(said.first):
-            out.append(Up(Room()))
+        out = self.answers.ordered(said.first) if mine else []
         if not said.payloads:
-            return [*out, dropped("state", text="no calls")]
+            return [*out, bad("no calls")]
         if self.phase is Phase.COMPLETE:
             return out + self.replica.apply(Entry(caller, said, raw, self.transitional))
         if self.phase is Phase.ENDED or self.phase is Phase.AWAY:
@@ -188,6 +173,7 @@ class State(Layer):
             out += [Note("calls dropped", {"steps": len(self.replica.held)}), *self.replica.drop("the view changed")]
         self.view, self.transitional = view, False
         self.council = self.moving = self.meeting = None
+        self.keeping.leave()
         self.peers = {}
         if self.phase is Phase.ENDED:
             return [*out, *self._say_without(self.why)]
@@ -195,15 +181,14 @@ class State(Layer):
         if view.primary is False:
             return out + self._stand(Phase.AWAY)
         self.council = Council(view.id, view.members, len(self.members), self.policy)
-        self.replica.enter(view.id)
-        return [*out, *self._stand(Phase.OFFERING), say(self.replica.offer(view.id), ahead=True)]
+        return [*out, *self._stand(Phase.OFFERING), *self.keeping.enter(view.id)]
 
     def _offered(self, now: Nanoseconds, sender: Peer, said: Offer | Holds) -> list[Action]:
         council = self.council
         if council is None or self.transitional or self.phase is not Phase.OFFERING:
             return []
         if not council.add(sender.id, said):
-            return [dropped("state", text=f"{type(said).__name__} of member {sender.id}")]
+            return [bad(f"{type(said).__name__} of member {sender.id}")]
         self.peers[sender.id] = sender
         return self._weigh(now, asked=isinstance(said, Offer))
 
@@ -244,9 +229,9 @@ class State(Layer):
 
     def _learn(self, mark: Mark) -> list[Action]:
         """All who heard of a decision remember it, whether they have its state or not."""
-        self.replica.learn(mark)
-        self.replica.within = ()
-        return [Down(Knows(mark.view, mark.n, mark.h))] if self.policy == PRIMARY_MAJORITY else []
+        self.replica.heard(mark)
+        self.keeping.decided(mark.view)
+        return [Down(Knows(*mark.parts))] if self.policy == PRIMARY_MAJORITY else []
 
     def _arrive(self, mark: Mark) -> None:
         """The first step after a decision, ahead of all that waits: who is in the view."""
@@ -262,12 +247,34 @@ class State(Layer):
         if self.moving is not None and self.me.id in self.moving.lacking and not self._mute:
             assert self.view is not None
             out.append(say(Complete(self.view.id, *self.replica.history.place)))
-        return out + self._stand(Phase.COMPLETE)
+        return [*out, *self._stand(Phase.COMPLETE), *self._vouch()]
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
-        if name == CATCH_UP and self.phase is Phase.CATCHING:
-            return self._guard(self._catch_up, now)
-        return self._guard(self._send, now) if name == SERVE else []
+        if name == CATCH_UP:
+            return [*self._guard(self._catch_up, now), *self._logged(now)] if self.phase is Phase.CATCHING else []
+        do = {SERVE: self._send, WRITE: self.keeping.more, RETRY: self.keeping.retry}[name]
+        return [*self._guard(do, now), *self._logged(now)]
+
+    # --------------------------------------------------------------------------------------------------------- the disk
+
+    def _logged(self, now: Nanoseconds) -> list[Action]:
+        """After each input."""
+        if self.phase is Phase.ENDED:
+            return []
+        return self._guard(self.keeping.write, now, self.phase is Phase.COMPLETE)
+
+    def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
+        return [*self._guard(self.keeping.stored, now, number), *self._vouch(), *self._logged(now)]
+
+    def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
+        return self.keeping.failed(now, why)
+
+    def _vouch(self) -> list[Action]:
+        """Tell what is on disk; who is behind has nothing there of this state."""
+        return self.keeping.vouch() if self.phase is Phase.COMPLETE and not self._mute else []
+
+    def _synced(self, now: Nanoseconds, sender: Peer, said: Synced) -> list[Action]:
+        return self.keeping.synced(sender.id, said, self.peers)
 
     # --------------------------------------------------------------------------------------------------------- transfer
 

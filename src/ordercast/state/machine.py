@@ -42,6 +42,10 @@ class Mark(Struct, frozen=True, order=True, array_like=True, gc=False):
     def place(self) -> tuple[int, bytes]:
         return self.n, self.h
 
+    @property
+    def parts(self) -> tuple[ViewId, int, bytes]:
+        return self.view, self.n, self.h
+
 
 class Context(Struct, frozen=True, gc=False):
     """What came with a batch of calls; the same at all members."""

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from ordercast.contract import Action, Down, Submit
+from ordercast.contract import Action, Down, Submit, dropped
 from ordercast.groups import FOR_ABOVE
 from ordercast.limits import CONFIGURATION_MAX, MARKS_MAX, MESSAGE_BYTES_MAX, WITHIN_MAX
 from ordercast.state.machine import Digest, Mark
@@ -129,6 +129,11 @@ AnySaid = Called | Offer | Holds | Chunk | Ack | Again | Complete | Ready | Sync
 decode = msgspec.msgpack.Decoder(AnySaid).decode
 decode_step = msgspec.msgpack.Decoder(Called | Arrived).decode
 encode = msgspec.msgpack.Encoder().encode
+
+
+def bad(text: str) -> Action:
+    """What was said cannot be: it is counted, and nothing else."""
+    return dropped("state", text=text)
 
 
 def say(what: Said, *, ahead: bool = False) -> Action:

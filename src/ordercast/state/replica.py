@@ -18,8 +18,10 @@ from ordercast.limits import HELD_BYTES_MAX, WITHIN_MAX
 from ordercast.state import machine as standing
 from ordercast.state.answers import Answers, unknown
 from ordercast.state.history import NO_VIEW, NOBODY, YES, History, Place
+from ordercast.state.log import Log
 from ordercast.state.machine import Context, Machine, Mark, Restoring
 from ordercast.state.packets import Arrived, Called, Holds, Offer, encode
+from ordercast.state.records import Beginning, Heard, Offered
 from ordercast.types import MemberId, Peer, ViewId
 
 T = TypeVar("T")
@@ -48,6 +50,10 @@ class Entry(Struct, frozen=True, gc=False):
     raw: bytes
     irregular: bool = False
 
+    @property
+    def count(self) -> int:
+        return len(self.said.payloads) if isinstance(self.said, Called) else 1
+
     @classmethod
     def arrival(cls, view: ViewId, peers: tuple[Peer, ...]) -> Entry:
         """The step that follows a decision: who is in the view."""
@@ -64,8 +70,12 @@ def guarded(what: str, do: Callable[..., T], *args: Any) -> T:
 
 
 class Replica:
+    """`log`: where its steps go, once it has one."""
+
     def __init__(self, machine: Machine, me: Peer, answers: Answers) -> None:
         self.machine, self.me, self.answers = machine, me, answers
+        self.log: Log | None = None
+        self.durable_n = 0  # the last durable call, anybody's
         self.history = History(machine.digest)
         self.epoch = NO_VIEW  # the last decision that this state belongs to
         self.knows: Mark | None = None  # the newest decision heard of
@@ -99,12 +109,23 @@ class Replica:
         news = self.knows is None or mark > self.knows
         if news:
             self.knows = mark
+            if self.log is not None:
+                self.log.add(Heard(mark, decided=False))
         return news
 
     def enter(self, view: ViewId) -> None:
         """A view begins in which the state is offered."""
         self.history.enter(view)
         self.within = (*self.within, view)[-WITHIN_MAX:]
+        if self.log is not None:
+            self.log.add(Offered(view))
+
+    def heard(self, mark: Mark) -> None:
+        """The view was decided: whether or not this state is the one, that is known."""
+        self.learn(mark)
+        self.within = ()
+        if self.log is not None:
+            self.log.add(Heard(mark, decided=True))
 
     # ------------------------------------------------------------------------------------------------------------ calls
 
@@ -115,16 +136,23 @@ class Replica:
             history.peers = said.peers
             context = Context(caller, said.view.rep, history.n, history.h, 0, said.peers)
             guarded("present", self.machine.present, said.peers, context)
-            history.add(caller, said.view.rep, 1, entry.raw)
+            self._grow(entry, said.view.rep)
             return [self._note(caller, said.view.rep, 1, entry.irregular)]
-        count = len(said.payloads)
+        count = entry.count
         context = Context(caller, said.first, history.n, history.h, said.time_ns, history.peers)
         answers = guarded("apply", self.machine.apply, said.payloads, context)
-        history.add(caller, said.first, count, entry.raw, irregular=entry.irregular)
+        self._grow(entry, said.first)
+        if said.durable:
+            self.durable_n = history.n
         out: list[Action] = [self._note(caller, said.first, count, entry.irregular)]
         if caller == self.me:
             out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=entry.irregular)
         return out
+
+    def _grow(self, entry: Entry, first: int) -> None:
+        step = self.history.add(entry.caller, first, entry.count, entry.raw, irregular=entry.irregular)
+        if self.log is not None:
+            self.log.stepped(step, entry.irregular)
 
     def _note(self, caller: Peer, first: int, count: int, irregular: bool) -> Action:
         fields = {"caller": caller.id, "life": caller.incarnation, "first": first, "count": count, "n": self.history.n}
@@ -162,6 +190,8 @@ class Replica:
         """This state is the group's."""
         self.history.decided(mark, members)
         self.epoch = mark.view
+        if self.log is not None:
+            self.log.decided(mark, members)
 
     def take_over(
         self, mark: Mark, history: History, restoring: Restoring, members: Iterable[MemberId]
@@ -174,10 +204,23 @@ class Replica:
         """The machine has another state now."""
         old, self.history = self.history, history
         kept, lost = history.holds(old.place) == YES, old.lost_to(history)
-        self.decided(mark, members)
+        history.decided(mark, members)
+        self.epoch, self.durable_n = mark.view, mark.n
+        if self.log is not None:
+            self.log.rebase()
         out = self.answers.settled(0) if kept else self.answers.replaced("another state was taken over")
+        out += self.save()
         if lost:
             names = [(call.caller.id, call.caller.incarnation, call.number) for call in lost]
             out.append(Note("lost", {"calls": names}))
             guarded("lost", self.machine.lost, lost)
         return out
+
+    def save(self) -> list[Action]:
+        """Begin a snapshot on disk, of the state as it is now."""
+        if self.log is None:
+            return []
+        history = self.history
+        beginning = Beginning(self.epoch, history.irregular, self.knows, self.within)
+        head = history.pieces(guarded("the size of the state", self.machine.size))
+        return self.log.snapshot(history.n, beginning, head, guarded("snapshot", self.machine.snapshot))

@@ -173,7 +173,7 @@ def make_node(
         stack = maker(setup)
         machine = Objects(Peer(me, incarnation), _parts(config)) if objects else None
         if machine is not None:
-            stack = Stack(StackNode(State(machine, setup, info.provides), [stack.top]))
+            stack = Stack(StackNode(State(machine, setup, info.provides, storage.found()), [stack.top]))
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
         values |= {"objects": "yes"} if objects else {}
         seals = sealing(config, identity, storage, info)

@@ -255,7 +255,7 @@ class Driver:
         cost = host.cost
         at = time  # a costly host does one thing after the other
         frames = pump = 0
-        heard: list[Batch] | None = [] if host.application.listens else None
+        heard: list[Batch] | None = [] if host.listens else None
         for action in actions:
             kind = type(action)
             if kind is Transmit:

@@ -247,7 +247,7 @@ class State(Layer):
         if self.moving is not None and self.me.id in self.moving.lacking and not self._mute:
             assert self.view is not None
             out.append(say(Complete(self.view.id, *self.replica.history.place)))
-        return [*out, *self._stand(Phase.COMPLETE), *self._vouch()]
+        return [*out, *self._stand(Phase.COMPLETE), self._note("complete"), *self._vouch()]
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == CATCH_UP:
@@ -306,7 +306,7 @@ class State(Layer):
         if taken is None:
             return out + self._ask_again()
         out += self.replica.take_over(taken.mark, taken.history, taken.restoring, self.peers)
-        return [*out, self._note("decided", source=sender.id), *self._catch_up(now)]
+        return [*out, self._note("decided", source=sender.id, taken=True), *self._catch_up(now)]
 
     def _ask_again(self) -> list[Action]:
         """For a later state, once for each that is on its way."""
@@ -350,7 +350,8 @@ class State(Layer):
         self._arrive(merged.mark)
         if merged.why:
             out.append(Note("merge failed", {"why": merged.why}))
-        return [*out, self._note("decided", merged=not merged.why), *self._catch_up(now)]
+        parts = [[part.n, part.h.hex()] for part in merged.parts]
+        return [*out, self._note("decided", parts=parts), *self._catch_up(now)]
 
     # ----------------------------------------------------------------------------------------------------------- ending
 

@@ -26,6 +26,7 @@ class Merged(Struct, frozen=True):
 
     mark: Mark
     history: History
+    parts: list[History]  # what it is made of
     why: str = ""  # why the machine could not merge: then the first part is the state
 
 
@@ -110,9 +111,9 @@ class Meeting:
         try:
             machine.merge(self.common, parts, mine)
         except Exception as why:
-            return self._first(histories[0], f"merge raised {type(why).__name__}: {why}")
+            return self._first(histories, f"merge raised {type(why).__name__}: {why}")
         history = History.merged(histories, self._since, initial)
-        return Merged(Mark(self.view, *history.place), history)
+        return Merged(Mark(self.view, *history.place), history, histories)
 
     def _part(self, k: int, history: History, told: set[CallName]) -> Part:
         """A part, with those of its calls that none before it has; `told` grows by them."""
@@ -124,10 +125,10 @@ class Meeting:
         kept = None if calls is None or history.floor > self._since + 1 else tuple(calls)
         return Part(Mark(self.view, *history.place), self._pieces[k], kept)
 
-    def _first(self, history: History, why: str) -> Merged:
+    def _first(self, histories: list[History], why: str) -> Merged:
         """The machine cannot: the first part's state, everywhere."""
         restoring = guarded("restore", self.replica.machine.restore)
         for piece in self._pieces[0]:
             guarded("restore", restoring.feed, piece)
         guarded("restore", restoring.finish)
-        return Merged(Mark(self.view, *history.place), history, why)
+        return Merged(Mark(self.view, *histories[0].place), histories[0], histories[:1], why)

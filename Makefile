@@ -1,6 +1,6 @@
 # make setup     everything into .venv (once; python3 and make are all that must be there)
 # make run       four real processes, one total order, verified by Spark
-# make test      all tests, on two cores (one file: make test TESTS=tests/unit/test_wire.py; in one process: WORKERS=0)
+# make test      all tests, in three processes (one file: make test TESTS=tests/unit/test_wire.py; in one process: WORKERS=0)
 # make lint      style, types, pages that are out of date
 # make bench     figures of this machine
 # make bench-setup  what the benchmarks in benchmarks/ need beside, into .venv (DuckDB, Polars, SimPy)
@@ -10,7 +10,7 @@
 # make membership  what faults cost in views, the whole table (long); goes on where it was interrupted
 # make every-packet  a fault after every single packet of a view change (about half an hour)
 # make every-way  every small causal order on every way through it, for ToTo (some minutes)
-# make exhaustive  every execution of small groups of abcast and tomp hosts (about two minutes)
+# make exhaustive  every execution of small groups of abcast and tomp hosts (about half a minute)
 # make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
 # make docs      write the pages that follow from the code
 # make clean     remove what runs and tests left; make distclean: also .venv
@@ -24,7 +24,7 @@ MUTANTS = --seeds 0:200
 SOAK_SECONDS = 600
 SOAK_PROTOCOL = totem
 TESTS = tests
-WORKERS = 2
+WORKERS = 3
 
 .PHONY: fuzz every-way exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help

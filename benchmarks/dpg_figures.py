@@ -74,6 +74,7 @@ def paper(
         load=Load(regime="quasi", rate=offered / present, start_ms=1e3 * START_S),
         nets=(Net(delay=Delay("constant", mean_us=10.0), mbit=10.0, overhead_bytes=OVERHEAD_BYTES - 28),),
         hosts=Hosts(model="dpg-paper", buffer_packets=buffers), limit_ms=end_ms + 300.0,
+        datagram_bytes=1472 if sites <= 17 else 1800,  # a message and what a large group adds fit into one
     )  # fmt: skip
 
 
@@ -126,12 +127,23 @@ TABLE: dict[str, Scenario] = {
     **{f"{present} of 7 present": paper(98 * present, 5, present=present) for present in range(6, 1, -1)},
     "1 of 7 toggles every 0.3 s, 640 offered": paper(640, 82, toggle=(7,)),
     "the same, members hear themselves": paper(640, 82, toggle=(7,), own=True),
-    "3 of 7 toggle": paper(600, 8, toggle=(5, 6, 7)),
-    "17 sites, 700 offered": paper(700, 4, sites=17),
+    "3 of 7 toggle every 0.3 s": paper(600, 40, toggle=(5, 6, 7)),
+    "17 sites, 700 offered": paper(700, 10, sites=17),
+    "50 sites, 600 offered, deliv_cycle 60": paper(600, 5, sites=50, deliv_cycle=60),
 }
 
 
+def held() -> str:
+    """What members hold at the end of a run, the tagger first."""
+    from layer_beside_ring import memory
+
+    found = memory("dpg")
+    return "; ".join(f"after {k} messages {', '.join(map(str, found[k]))} bytes" for k in ("100000", "1000000"))
+
+
 if __name__ == "__main__":
+    if not sys.argv[1:] or "memory" in sys.argv[1:]:
+        print(f"the tagger and four members: {held()}", flush=True)
     for name, scenario in TABLE.items():
         if not sys.argv[1:] or any(word in name for word in sys.argv[1:]):
             print(f"{name}: {measured(scenario).words()}", flush=True)

@@ -24,13 +24,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write the expected side of text scripts anew")
 
 
-# ------------------------------------------------------------------------------------------------------- two workers
+# ----------------------------------------------------------------------------------------------------------- workers
 
 # Tests that need the machine: many processes, sockets, network namespaces, Spark's JVM.  They are one piece of work,
 # begun first, so that two of them never meet and one session of Spark serves them all.
 MACHINE = ("tests/spark/", "tests/live/")
-# Folders of long tests, each a piece of its own, begun next; of all others a file is a piece, with its fixtures.
-LONG = ("tests/swarm/", "tests/mutants/", "tests/membership/", "tests/conformance/", "tests/sim/", "tests/totem/")
+# Where one test is a piece, begun next, those with the longest tests first; of all others a file is one, with its
+# fixtures.
+LONG = (
+    "tests/swarm/", "tests/toto/", "tests/tomp/", "tests/conformance/", "tests/fuzz/", "tests/mutants/", "tests/dpg/",
+    "tests/membership/", "tests/sim/", "tests/totem/", "tests/transis/", "tests/verify/",
+)  # fmt: skip
+BESIDE = 5  # how much those beside the machine's tests give way to them: whose members wait for each other in real time
+PRIORITY = os.nice(0)
 
 
 def piece(test: str) -> str:
@@ -49,6 +55,12 @@ def turn(test: str) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" in os.environ:  # in one process the order stays as it is written
         items.sort(key=lambda item: turn(item.nodeid))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A worker gives way as soon as it has no test of the machine's; the one that has them takes them first."""
+    if "PYTEST_XDIST_WORKER" in os.environ and os.nice(0) == PRIORITY and piece(item.nodeid) != "machine":
+        os.nice(BESIDE)
 
 
 @pytest.hookimpl(optionalhook=True)

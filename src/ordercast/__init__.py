@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ordercast.errors import (
         Closed,
         ConfigError,
+        FateUnknown,
         JoinTimeout,
         NotInView,
         NotPrimary,
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
     from ordercast.live.calls import Receipt
     from ordercast.live.group import Group
     from ordercast.live.join import join
+    from ordercast.replica.counter import Counter
+    from ordercast.replica.dict import Dict
+    from ordercast.replica.leader import Leader
+    from ordercast.replica.lock import Lock
+    from ordercast.replica.queue import Queue
+    from ordercast.replica.replica import Replica, ordered
     from ordercast.types import Batch, Cause, MemberId, Message, MessageId, Service, View, ViewId, ViewKind
     from ordercast.version import __version__
 
@@ -39,14 +46,16 @@ _HOME = {
     "Group": "ordercast.live.group",
     "Receipt": "ordercast.live.calls",
     "join": "ordercast.live.join",
+    **dict.fromkeys(("Replica", "ordered"), "ordercast.replica.replica"),
+    **{name: f"ordercast.replica.{name.lower()}" for name in ("Counter", "Dict", "Leader", "Lock", "Queue")},
     **dict.fromkeys(
         ("Batch", "Cause", "MemberId", "Message", "MessageId", "Service", "View", "ViewId", "ViewKind"),
         "ordercast.types",
     ),
     **dict.fromkeys(
         (
-            "Closed", "ConfigError", "JoinTimeout", "NotInView", "NotPrimary", "NotSent", "OrdercastError",
-            "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
+            "Closed", "ConfigError", "FateUnknown", "JoinTimeout", "NotInView", "NotPrimary", "NotSent",
+            "OrdercastError", "Overloaded", "RunError", "TooLarge", "TraceError", "UsageError",
         ),
         "ordercast.errors",
     ),
@@ -56,9 +65,10 @@ _HOME = {
 }  # fmt: skip
 
 __all__ = [
-    "Batch", "Cause", "Closed", "ConfigError", "Group", "GroupConfig", "GroupView", "JoinTimeout",
-    "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "NotSent", "OrdercastError", "Overloaded", "Receipt",
-    "RunError", "Service", "TooLarge", "TraceError", "UsageError", "View", "ViewId", "ViewKind", "__version__", "join",
+    "Batch", "Cause", "Closed", "ConfigError", "Counter", "Dict", "FateUnknown", "Group", "GroupConfig", "GroupView",
+    "JoinTimeout", "Leader", "Lock", "MemberId", "Message", "MessageId", "NotInView", "NotPrimary", "NotSent",
+    "OrdercastError", "Overloaded", "Queue", "Receipt", "Replica", "RunError", "Service", "TooLarge", "TraceError",
+    "UsageError", "View", "ViewId", "ViewKind", "__version__", "join", "ordered",
 ]  # fmt: skip
 
 

@@ -43,6 +43,10 @@ class NotPrimary(OrdercastError):
     """This member's view is not primary: under the policy `primary-majority` nothing is sent in it."""
 
 
+class FateUnknown(OrdercastError):
+    """A call to a replicated object was sent, and it is not known whether it was, or will be, applied."""
+
+
 class Closed(OrdercastError):
     """The group was left, or its member stopped."""
 

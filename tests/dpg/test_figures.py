@@ -35,6 +35,13 @@ def test_a_site_that_toggles_halts_nobody_and_leaks_little() -> None:
     assert heard.rate > 600 and bounds(heard.tally.violating, heard.tally.messages)[0] < 1e-4, heard
 
 
+def test_three_sites_that_come_and_go_leak_little() -> None:
+    """Who returns must not take what another who returns offers, from before both, for new."""
+    figures = measured(paper(600, 5, toggle=(5, 6, 7)))
+    assert figures.rate > 400 and figures.tally.messages > 1_800, figures
+    assert figures.tally.violating <= 0.01 * figures.tally.messages and not figures.tally.conflicts, figures
+
+
 def test_detected_misses_are_repaired() -> None:
     """Two buffers: about one datagram in a hundred is lost, and seen to be."""
     figures = measured(paper(500, 3, buffers=2))

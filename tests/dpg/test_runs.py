@@ -12,6 +12,7 @@ from ordercast import config as configuration
 from ordercast import verify
 from ordercast.errors import ConfigError, UsageError
 from ordercast.interfaces import one_processor
+from ordercast.live import build
 from ordercast.sim.faults import Crash, Loss, Pause, Slowness
 from ordercast.sim.law import Delay
 from ordercast.sim.outcome import Outcome
@@ -101,6 +102,17 @@ def test_a_real_lan_needs_one_processor_for_what_comes_in(tmp_path: Path) -> Non
     for mask in ("3", "1", "0", "what"):
         (queues / "rx-1" / "rps_cpus").write_text(mask)
         assert not one_processor("eth7", tmp_path), mask
+
+
+def test_a_lan_whose_datagrams_two_processors_may_mix_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "one_processor", lambda interface: False)
+    config = configuration.make(group(options={"channel": "lan"}))
+    with pytest.raises(
+        ConfigError, match=r"channel lan: receive steering of interface 127\.0\.0\.1 does not name exactly"
+    ):
+        build.make_node(
+            config, 1, lambda events: None, lambda why: None, on_other_terms=lambda other: None, folder=None
+        )
 
 
 def test_losses_are_repaired() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +24,20 @@ WAIT_SECONDS = 120.0  # generous: two busy cores
 
 def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUNBUFFERED": "1"}
+
+
+def examples() -> list[str]:
+    """The programs of the README, in its order."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+
+
+def apart(command: list[str]) -> list[str]:
+    """A command in a network of its own, where that can be had: default ports are free there."""
+    if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):
+        inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode == 0:
+            return inside + command
+    return command
 
 
 def wait_for(what: Callable[[], Any], seconds: float = WAIT_SECONDS) -> Any:

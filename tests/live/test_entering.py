@@ -140,7 +140,7 @@ def test_what_is_delivered_before_entering_is_passed_over_and_holds_nobody_back(
                 async for event in sender.batches():
                     if isinstance(event, ordercast.Batch) and event.counter + event.count > receipt.id.counter + 49:
                         break
-            assert late._node is not None and late._node.unread == (0, 0)
+            assert late._node is not None and late._node.room.unread == (0, 0)
             async with ordercast.join(me=3, **where):
                 await entering
                 await sender.send(b"late")

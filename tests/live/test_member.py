@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,7 +19,7 @@ from ordercast.lab.bench import free_ports
 from ordercast.trace.load import load
 from ordercast.trace.schema import Kind
 
-from .conftest import ROOT, WAIT_SECONDS, Cli, environment, wait_for
+from .conftest import WAIT_SECONDS, Cli, apart, environment, examples, wait_for
 
 
 def lines(process: subprocess.Popen[str], count: int) -> list[dict[str, Any]]:
@@ -287,17 +284,18 @@ third.communicate()
 
 
 def test_the_example_of_the_readme_in_three_terminals(tmp_path: Path) -> None:
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert example is not None
-    (tmp_path / "hello.py").write_text(example[1])
+    _, example = examples()
+    (tmp_path / "hello.py").write_text(example)
     (tmp_path / "three.py").write_text(THREE_TERMINALS)
     command = [sys.executable, str(tmp_path / "three.py"), str(tmp_path / "hello.py"), "1", "2", "3"]
-    if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):  # a network of its own: default ports
-        inside = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-        if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode == 0:
-            command = inside + command
     done = subprocess.run(
-        command, capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=WAIT_SECONDS, check=False
+        apart(command),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        cwd=tmp_path,
+        timeout=WAIT_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     same, view, *messages = done.stdout.splitlines()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from ordercast.lab import namespaces, switch
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK
 
-from .conftest import Cli, environment
+from .conftest import WAIT_SECONDS, Cli, environment
 
 REASON = switch.why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON or "-")
@@ -99,3 +101,29 @@ def test_a_switch_delays_and_mixes_and_loses_nothing() -> None:
             assert sorted(numbers) == list(range(100)) and numbers != sorted(numbers)
         took = [(int(came) - int(left)) / 1e6 for _, _, left, came in rows]
         assert min(took) >= 2.0 and max(took) - min(took) > 10.0
+
+
+LAN = """
+set -e
+ip link set lo up
+ip route add 224.0.0.0/4 dev lo
+echo 1 > /sys/class/net/lo/queues/rx-0/rps_cpus
+exec "$@"
+"""
+
+
+def test_a_lan_without_a_tagger_where_one_processor_takes_in_everything(tmp_path: Path) -> None:
+    """Quasi order by what each member's own buffer lost."""
+    faults = ("--pause", "2@0.3", "--resume", "2@0.8", "--kill", "3@0.9", "--restart", "3@1.4")
+    words = ("--option", "channel=lan", "--members", "3", "--messages", "900", "--rate", "400", "--verify", "plain")
+    with namespaces.hosts(1) as (alone,):
+        run = (sys.executable, "-m", "ordercast", "run", "--protocol", "dpg", *words, *faults, "--out", "o", "--json")
+        done = subprocess.run(
+            [*alone.enter, "sh", "-c", LAN, "sh", *run],
+            capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=WAIT_SECONDS, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done
+    said = json.loads(done.stdout)
+    verdicts = {v["promise"]: v["verdict"] for v in said["verdicts"]}
+    assert {verdicts[name] for name in ("S1", "S2", "S3", "L6")} == {"holds"}
+    assert verdicts["Q1"] in ("holds", "cannot judge") and said["violations"] == 0, said

@@ -27,6 +27,8 @@ def values(kind: typing.Any) -> st.SearchStrategy:
         return st.integers(max(low, 1), high) if args[0] is int else st.floats(max(low, 1e-3), high)
     if origin is typing.Literal:
         return st.sampled_from(args)
+    if origin is tuple and args[-1] is not ...:
+        return st.tuples(*map(values, args))
     if origin is tuple:
         return st.lists(values(args[0]), max_size=3).map(tuple)
     if args:

@@ -88,7 +88,7 @@ def test_a_benchmark_names_what_it_lacks() -> None:
     assert used == set(names), "what is installed is used"
 
 
-def test_the_example_of_the_readme_is_the_file() -> None:
-    code = re.search(r"```python\n(.*?)```", read("README.md"), re.S)
-    assert code and code[1] == read("examples/hello.py")
-    assert len(code[1].splitlines()) <= 16
+def test_the_examples_of_the_readme_are_the_files() -> None:
+    codes = re.findall(r"```python\n(.*?)```", read("README.md"), re.S)
+    assert codes == [read("examples/shared.py"), read("examples/hello.py")]
+    assert max(len(code.splitlines()) for code in codes) <= 16

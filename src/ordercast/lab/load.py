@@ -274,7 +274,7 @@ async def main(spec: Spec) -> None:
                 say(result=load.result())
             else:
                 break
-        group.end_trace()
+        group.node.end_trace()
         reader.cancel()
 
 

@@ -8,7 +8,8 @@ from heapq import heappop, heappush
 
 from ordercast.contract import GroupView
 from ordercast.errors import Closed
-from ordercast.types import MemberId
+from ordercast.live.calls import Receipt
+from ordercast.types import Incarnation, MemberId
 
 Waiter = asyncio.Future[None]
 PASSED_MAX = 100_000  # runs of own messages that were not for this member; what is older is forgotten
@@ -34,6 +35,15 @@ class Awaited:
         else:
             heappush(self._deliveries, (counter, id(waiter), waiter))
         return waiter
+
+    def delivery_of(self, receipt: Receipt, incarnation: Incarnation, over: bool) -> Waiter:
+        """Until an own message (of a batch: its last) has had its place."""
+        last = receipt.id.counter + receipt.count - 1
+        if (receipt.id.sender, receipt.id.incarnation) != (self.me, incarnation):
+            raise ValueError(f"message {receipt.id} was not sent by this life of member {self.me}")
+        if last > self.own and over:
+            raise Closed("the group was left before the message was delivered")
+        return self.delivery(last)
 
     def delivered(self, last: int) -> None:
         """Own messages up to this one have had their place."""

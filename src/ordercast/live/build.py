@@ -25,12 +25,16 @@ from ordercast.live.sealing import Sealing
 from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
+from ordercast.replica.objects import Objects
+from ordercast.stack import Node as StackNode
+from ordercast.stack import Stack
+from ordercast.state.layer import State
 from ordercast.trace import record
 from ordercast.trace.keep import Keep
 from ordercast.trace.recorder import Expected, Recorder
 from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Level
-from ordercast.types import Identity, MemberId, NetId, Peer, Service
+from ordercast.types import ALL_CONTINUE, Identity, MemberId, NetId, Peer, Service
 from ordercast.version import __version__
 
 PATIENCE = 4  # a turn may wait for a full send buffer for a quarter of T: nobody takes it for dead meanwhile
@@ -143,8 +147,10 @@ def make_node(
     on_other_terms: Callable[[Other], None],
     folder: Path | None,
     trace: Trace | None = None,
+    objects: bool = False,
 ) -> Node:
-    """A node ready to start.  Everything that can be wrong with the machine shows here, before anything is sent."""
+    """A node ready to start; with `objects` it has replicated state.  Everything that can be wrong with the machine
+    shows here, before anything is sent."""
     info = registry.get(config.protocol)
     size = frame_limit(config)
     if getattr(config.options, "channel", "") == "lan" and not one_processor(config.net.interface):
@@ -165,7 +171,11 @@ def make_node(
         maker = info.tagger if me == TAGGER else info.factory
         assert maker is not None
         stack = maker(setup)
+        machine = Objects(Peer(me, incarnation), _parts(config)) if objects else None
+        if machine is not None:
+            stack = Stack(StackNode(State(machine, setup, info.provides), [stack.top]))
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
+        values |= {"objects": "yes"} if objects else {}
         seals = sealing(config, identity, storage, info)
         secret = secrets.token_bytes(32) if seals is not None else b""
         agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)
@@ -174,13 +184,18 @@ def make_node(
             on_events=on_events, on_failure=on_failure, recorder=recorder,
             frame_bytes=size, datagram_bytes=config.datagram_bytes, patience_ns=config.timeout_ns // PATIENCE,
             agreement=agreement, sealing=seals, names=named(config, me),
-            tagger=config.tagger is not None,
+            tagger=config.tagger is not None, objects=machine,
         )  # fmt: skip
     except BaseException:
         if recorder is not None:
             recorder.close()
         storage.close()
         raise
+
+
+def _parts(config: GroupConfig) -> tuple[MemberId, ...]:
+    """The members, if parts of a group that splits may all go on."""
+    return config.ids if config.partition == ALL_CONTINUE else ()
 
 
 def _recorder(config: GroupConfig, setup: Setup, trace: Trace) -> Recorder:

@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast.errors import Closed, NotInView, NotPrimary, Overloaded, TooLarge, UsageError
+from ordercast.contract import Accepted, Refuse
+from ordercast.errors import Closed, NotInView, NotPrimary, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import FRAGMENTS_MAX, MESSAGE_BYTES_MAX
 from ordercast.registry import ProtocolInfo
-from ordercast.types import MessageId, Service, Submission
+from ordercast.types import Identity, MessageId, Service, Submission
 from ordercast.words import short
 
 
@@ -63,6 +64,23 @@ def submission(
     if isinstance(groups, str):
         raise TypeError("groups: expected a list of names, not a single string")
     return Submission(copies, wanted, tuple(groups))
+
+
+def handed_in(answer: Accepted | Refuse, submission: Submission, identity: Identity) -> Receipt:
+    """What the core said to messages; an exception where it refused them."""
+    if type(answer) is Accepted:
+        first = MessageId(identity.me, identity.incarnation, answer.counter)
+        return Receipt(first, submission.service, answer.count, submission.groups)
+    assert type(answer) is Refuse
+    raise refusal(answer.why, submission)
+
+
+def stopped(who: str, why: BaseException) -> RunError:
+    """A member stopped: a fault of ours or of the machine."""
+    words = str(why) if isinstance(why, RunError) else f"{type(why).__name__}: {why}"
+    told = RunError(f"{who} stopped: {words}")
+    told.__cause__ = why
+    return told
 
 
 def refusal(why: str, submission: Submission) -> Exception:

@@ -12,33 +12,29 @@ loop that joined; an application that blocks the loop blocks its member.
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from ordercast.config import GroupConfig
-from ordercast.contract import Accepted, Delivered, Event, GroupView, Left, Missing, PassedBy, Refuse, Room, ViewChange
+from ordercast.contract import Delivered, Event, GroupView, Left, Missing, PassedBy, Room, ViewChange
 from ordercast.drivers.terms import Other
 from ordercast.errors import Closed, NotInView, NotSent, OrdercastError, Overloaded, RunError, UsageError
 from ordercast.live import build
 from ordercast.live.awaited import Awaited
-from ordercast.live.calls import Receipt, refusal, submission
+from ordercast.live.calls import Receipt, handed_in, refusal, stopped, submission
 from ordercast.live.entry import Entry
 from ordercast.live.node import Node
+from ordercast.live.owner import Owner
 from ordercast.live.reading import BatchEvent, Reading
-from ordercast.live.room import UNREAD_BYTES_MAX, UNREAD_FRAMES_MAX
+from ordercast.live.replicas import R, Replicas
 from ordercast.live.wait import Turn
-from ordercast.types import Batch, MemberId, Message, MessageId, Service, Submission, View
+from ordercast.replica.replica import Replica
+from ordercast.types import Batch, MemberId, Message, Service, Submission, View
 
 GroupEvent = Message | View | GroupView | Missing
-
-
-_forks = [0]  # how many forks this process is away from the first
-os.register_at_fork(after_in_child=lambda: _forks.__setitem__(0, _forks[0] + 1))
 
 
 class Group:
@@ -54,6 +50,7 @@ class Group:
         at_least: int = 1,
         timeout: float | None = None,
         on_other_terms: Callable[[Other], None] = lambda other: None,
+        objects: Mapping[str, Replica] | None = None,
     ) -> None:
         self.config, self.me = config, me
         self._entry = Entry(config, me, at_least, timeout)
@@ -69,7 +66,9 @@ class Group:
         self._over = False  # nothing more will come up
         self._unsent: tuple[int, int] | None = None  # what leaving left behind
         self._deaf = False  # leaving, and nobody reads: what comes up is no longer kept
-        self._thread = self._forks = 0
+        self._owner: Owner | None = None
+        self._objects = objects  # those it begins with; None: it has none, and can have none
+        self._replicas: Replicas | None = None
 
     # --------------------------------------------------------------------------------------------- joining, leaving
 
@@ -84,12 +83,14 @@ class Group:
         if self._node is not None or self._end is not None:
             raise UsageError(f"member {self.me} has already joined {self.config.group}: make a new group object")
         loop = asyncio.get_running_loop()
-        self._thread, self._forks = threading.get_ident(), _forks[0]
+        self._owner = Owner()
         self._gone = loop.create_future()
         self._node = build.make_node(
             self.config, self.me, self._take, self._failed,
             on_other_terms=self._entry.logged(self._on_other_terms), folder=self._folder, trace=self._trace,
+            objects=self._objects is not None,
         )  # fmt: skip
+        self._replicas = Replicas.of(self._node)
         try:
             self._node.start()
         except BaseException:
@@ -97,9 +98,11 @@ class Group:
             raise
 
     async def in_view(self) -> None:
-        """Wait for the first view of enough members; a protocol without views needs none, but perhaps a tagger."""
+        """Wait for a view of enough members (without views, for the tagger), then for the objects it begins with."""
         try:
             await self._entry.wait(self.node)
+            for name, object in (self._objects or {}).items() if self._end is None else ():
+                await self.replicate(name, object)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise
@@ -157,17 +160,12 @@ class Group:
         self._wake_senders()
         self._wake_reader()
         self._awaited.close()
-
-    def end_trace(self) -> None:
-        """Write the trace's last row now; what follows is not part of the run."""
-        if self._node is not None:
-            self._node.end_trace()
+        if self._replicas is not None:
+            self._replicas.close(self._end)
 
     def _failed(self, why: BaseException) -> None:
         """The node stopped: a fault of ours or of the machine."""
-        words = str(why) if isinstance(why, RunError) else f"{type(why).__name__}: {why}"
-        self._end = RunError(f"member {self.me} of {self.config.group} stopped: {words}")
-        self._end.__cause__ = why
+        self._end = stopped(f"member {self.me} of {self.config.group}", why)
         if self._gone is not None and not self._gone.done():
             self._gone.set_result(None)
         self._entry.wake()
@@ -210,46 +208,43 @@ class Group:
         Raises ValueError if at that place this member is in none of its groups, Closed if the group is left before.
         """
         self._check_here("delivered")
-        last = receipt.id.counter + receipt.count - 1
-        if (receipt.id.sender, receipt.id.incarnation) != (self.me, self.incarnation):
-            raise ValueError(f"message {receipt.id} was not sent by this life of member {self.me}")
-        if last > self._awaited.own and self._over:
-            raise Closed("the group was left before the message was delivered")
-        await self._awaited.delivery(last)
+        await self._awaited.delivery_of(receipt, self.incarnation, self._over)
 
     def _submission(
         self, payloads: Iterable[bytes], service: Service | str | None, groups: Iterable[str]
     ) -> Submission:
         """Everything that can be wrong with a call, before anything changes."""
         self._check_here("send")
-        node = self._node
-        assert node is not None
-        return submission(node.info, node.frame_bytes, payloads, service, groups)
+        return submission(self.node.info, self.node.frame_bytes, payloads, service, groups)
 
     def _submit(self, submission: Submission) -> Receipt:
         node = self._node
         if node is None or self._end is not None:
             raise self._end or NotInView("nothing can be sent before the group was joined")
         answer = node.submit(submission)
-        if type(answer) is Accepted:
-            identity = node.identity
-            first = MessageId(identity.me, identity.incarnation, answer.counter)
-            return Receipt(first, submission.service, answer.count, submission.groups)
         if answer is None:
             raise self._end or Closed("the member stopped")
-        assert type(answer) is Refuse
-        raise refusal(answer.why, submission)
+        return handed_in(answer, submission, node.identity)
 
     def _check_here(self, what: str) -> None:
         """This loop, this thread, this process, and still open."""
-        if self._node is None:
+        if self._node is None or self._owner is None:
             raise self._end or NotInView(f"{what}: the group was not joined yet: use `async with ordercast.join(...)`")
-        if _forks[0] != self._forks:
-            raise Closed(f"{what}: this process was forked from the member's; only the original one may use the group")
-        if threading.get_ident() != self._thread:
-            raise UsageError(f"{what}: called from another thread: use asyncio.run_coroutine_threadsafe with its loop")
+        self._owner.check(what)
         if self._end is not None and what == "send":
             raise self._end
+
+    # ------------------------------------------------------------------------------------------- replicated objects
+
+    async def replicate(self, name: str, object: R, service: Service | str | None = None, durable: bool = False) -> R:
+        """Have an object of this name in the group, and let this one be it here: what others have done to it is done
+        when this returns.  `service` and `durable` are how its calls are made, unless they say otherwise."""
+        self._check_here("send")
+        if self._replicas is None:
+            raise UsageError(
+                f"replicate: {self.config.group} has no objects: expected join(objects=...) at all members"
+            )
+        return await self._replicas.replicate(name, object, service, durable)
 
     # ----------------------------------------------------------------------------------------------- process groups
 
@@ -310,19 +305,21 @@ class Group:
                 self._over, self._unsent = True, event.unsent  # type: ignore[attr-defined]
                 if self._gone is not None and not self._gone.done():
                     self._gone.set_result(None)
+            elif self._replicas is not None:
+                self._replicas.take(event)
         self._wake_reader()
 
     def _keeps(self) -> bool:
         """Who leaves holds nobody up: once its application has so much unread, the rest is not for it any more."""
-        assert self._node is not None
-        frames, size = self._node.unread
-        self._deaf = self._deaf or frames >= UNREAD_FRAMES_MAX or size >= UNREAD_BYTES_MAX
+        self._deaf = self._deaf or self.node.room.full
         return not self._deaf
 
     def _wake_reader(self) -> None:
         self._reading.wake(self._node is not None and self._node.own_turn)
 
     def _wake_senders(self) -> None:
+        if self._replicas is not None:
+            self._replicas.room()
         while self._room:
             waiter = self._room.popleft()
             if not waiter.done():
@@ -395,4 +392,6 @@ class Group:
         status = self.node.status() | {"senders_waiting": len(self._room), "insecure": self.config.insecure}
         if self.node.info.views and not self._entry.done:
             status["waits"].insert(0, f"join: a view of at least {self._entry.at_least} members")
+        if self._replicas is not None:
+            self._replicas.add_to(status)
         return status

@@ -250,7 +250,7 @@ class Share:
     def end(self) -> None:
         """The last row: what is left in the queues, what was counted."""
         say(event="progress", sent=self.sent, own=self.own, delivered=self.delivered)
-        self.group.end_trace()
+        self.group.node.end_trace()
         say(event="end", status=self.group.status())
 
 

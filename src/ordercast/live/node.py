@@ -49,6 +49,7 @@ from ordercast.live.sources import Sources
 from ordercast.live.storage import KEPT, Storage
 from ordercast.live.talk import Talk
 from ordercast.registry import ProtocolInfo
+from ordercast.replica.objects import Objects
 from ordercast.stack import Stack
 from ordercast.trace import record
 from ordercast.trace.clock import utc
@@ -83,8 +84,9 @@ class Node:
         sealing: Sealing | None = None,
         names: Names | None = None,
         tagger: bool = False,
+        objects: Objects | None = None,
     ) -> None:
-        self.info, self.stack, self.identity, self.storage = info, stack, identity, storage
+        self.info, self.stack, self.identity, self.storage, self.objects = info, stack, identity, storage, objects
         self.on_events, self.on_failure = on_events, on_failure
         self.recorder = recorder if recorder is not None and recorder.level > Level.OFF else None
         self._logs = self.recorder is not None and self.recorder.log is not None
@@ -174,7 +176,7 @@ class Node:
 
     def submit(self, submission: Submission) -> Accepted | Refuse | None:
         """Hand in messages: taken whole (their counters) or refused whole.  None: the core failed."""
-        actions = self._input(_submitted, self.stack.submit, submission)
+        actions = self._input(record.submitted, self.stack.submit, submission)
         answer: Accepted | Refuse | None = None
         for action in actions:
             if type(action) is Accepted or type(action) is Refuse:
@@ -190,16 +192,17 @@ class Node:
         self._hand_over()
         return next((action for action in actions if type(action) is Refuse), None)
 
+    def tell(self, event: Event) -> str:
+        """Calls to replicated objects; why they were refused, or nothing."""
+        actions = self._input(lambda *args: None, self.stack.tell, event)  # no recording has objects
+        self._hand_over()
+        return next((action.why for action in actions if type(action) is Refuse), "" if self.running else "closed")
+
     def consumed(self, frames: int, size: int) -> None:
         """The application has read this much of what it was handed."""
         self.room.frames -= frames
         self.room.bytes -= size
         self._tell_room()
-
-    @property
-    def unread(self) -> tuple[int, int]:
-        """Frames and bytes that wait for the application."""
-        return self.room.frames, self.room.bytes
 
     def _tell_room(self) -> None:
         """Tell the stack how much delivery space is free, when that is news."""
@@ -378,7 +381,8 @@ class Node:
     # ------------------------------------------------------------------------------------------------------- status
 
     def end_trace(self) -> None:
-        """Write the last row: what is left in the queues, what is waited for, what was counted."""
+        """Write the last row: what is left in the queues, what is waited for, what was counted.  What follows is
+        no part of the run."""
         recorder, now = self.recorder, _clock()
         self.recorder, self._logs = None, False
         if recorder is None:
@@ -393,7 +397,3 @@ class Node:
     def status(self) -> dict[str, Any]:
         """Everything a person asks of a running member, in plain words where words help."""
         return report.status(self, _clock())
-
-
-def _submitted(now: Nanoseconds, submission: Submission) -> record.Submitted:
-    return record.Submitted(now, submission.payloads, submission.service, submission.groups)

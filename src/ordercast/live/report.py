@@ -157,7 +157,7 @@ def _waits(node: Node, layers: dict[str, Any], now: Nanoseconds) -> list[str]:
         since, why = node.disk_fault
         said.append((f"disk: {node.storage.dir}, which cannot be written: {why}", since))
     if node.room.full_ns is not None:
-        frames, size = node.unread
+        frames, size = node.room.unread
         said.append((f"application: it does not read: {frames} frames of {size} bytes wait", node.room.full_ns))
     for name, layer in layers.items():
         if layer.get("waits"):

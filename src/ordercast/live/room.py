@@ -22,6 +22,15 @@ class Room:
         self._told = -UNREAD_FRAMES_MAX  # free frames last told to the stack
         self._all_told = False  # that was all there is
 
+    @property
+    def unread(self) -> tuple[int, int]:
+        """Frames and bytes that wait for the application."""
+        return self.frames, self.bytes
+
+    @property
+    def full(self) -> bool:
+        return self.frames >= UNREAD_FRAMES_MAX or self.bytes >= UNREAD_BYTES_MAX
+
     def news(self, clock: Callable[[], Nanoseconds]) -> int | None:
         """Free frames, when that changed by an eighth since it was last told, or to or from nothing."""
         if self._all_told and self.frames < self._step and self.bytes < self._step_bytes:

@@ -295,7 +295,7 @@ def load(header: Header) -> tuple[str, float | None]:
         senders = len(scenario.get("senders", ())) or len(header.members)
         sizes = "/".join(map(str, scenario.get("sizes", [64])))
         regime = table["regime"]
-        if regime in ("saturate", "one_by_one", "idle"):
+        if regime in ("saturate", "one_by_one", "idle", "sharing"):
             return f"{regime}, {senders} senders, {sizes} B", None
         times = int(table["batch"]) * (int(table.get("burst", 50)) if regime == "bursts" else 1)
         rate = float(table["rate"]) * times * senders

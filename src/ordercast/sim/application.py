@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ordercast.types import Service, Submission
+from ordercast.types import Batch, Service, Submission
 from ordercast.workload.payload import payload
 from ordercast.workload.sources import ANSWERING, Submissions
 
@@ -38,6 +38,8 @@ class Turns:
 
 class Application:
     """One member's, over all lives of its process."""
+
+    listens = False  # whether it is given what is delivered
 
     def __init__(
         self,
@@ -201,6 +203,9 @@ class Application:
                 self.turns.pass_on()
         else:
             self.pump()
+
+    def hears(self, batches: list[Batch]) -> None:
+        """What was delivered, if it listens."""
 
     def absent(self) -> None:
         """Its process crashed: nobody waits for its turn."""

@@ -42,7 +42,7 @@ from ordercast.sim.inputs import Item, as_input, ask
 from ordercast.sim.intake import Intake, messages_in
 from ordercast.sim.links import Datagram
 from ordercast.sim.timers import Timers
-from ordercast.types import Peer, ViewKind
+from ordercast.types import Batch, Peer, ViewKind
 from ordercast.wire import header as wire_header
 
 FILES = frozenset((Append, Rename, Remove))
@@ -246,7 +246,8 @@ class Driver:
                 application.own_delivered()
 
     def _perform_slowly(self, host: Host, actions: list[Any]) -> None:
-        """The same for a host that costs time, is about to crash or pause, or whose application does not read."""
+        """The same for a host that costs time, is about to crash or pause, or whose application does not read, or
+        listens."""
         if host.traps:
             actions = self._trapped(host, actions)
         time = self.schedule.time
@@ -254,6 +255,7 @@ class Driver:
         cost = host.cost
         at = time  # a costly host does one thing after the other
         frames = pump = 0
+        heard: list[Batch] | None = [] if host.application.listens else None
         for action in actions:
             kind = type(action)
             if kind is Transmit:
@@ -269,6 +271,8 @@ class Driver:
                 if batch.sender == host.id:
                     host.own += batch.count
                     pump += 1
+                if heard is not None:
+                    heard.append(batch)
                 if cost is not None:
                     at += cost("deliver", len(batch.data), batch.count, 0)[0]
             elif kind is Up:
@@ -284,6 +288,8 @@ class Driver:
             self.give(host, ("room", max(0, host.consumer[0] - host.consumer[1])))
         if pump and host.application.answering:
             host.application.own_delivered()
+        if heard:
+            host.application.hears(heard)
 
     def _trapped(self, host: Host, actions: list[Action]) -> list[Action]:
         """A crash or a pause that waited for such a list: only the part before it is carried out now."""

@@ -142,7 +142,8 @@ class Host:
     def refresh(self) -> None:
         """Whether it may be called straight from the queue; and the constant part of its clock."""
         clock = self.clock
-        self.simple = self.cost is None and clock.ppm == 0 and not self.traps and self.consumer is None
+        listens = self.application.listens
+        self.simple = self.cost is None and clock.ppm == 0 and not self.traps and self.consumer is None and not listens
         self.plain = (
             self.simple
             and self.up

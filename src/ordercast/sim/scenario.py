@@ -30,6 +30,7 @@ from ordercast.sim.law import Delay
 from ordercast.toml_input import NOTHING, Source
 from ordercast.types import ALL_CONTINUE, POLICIES, Service
 from ordercast.words import one_of
+from ordercast.workload.sharing import Resource
 from ordercast.workload.sources import PACED
 
 MS = 1_000_000  # nanoseconds
@@ -58,17 +59,19 @@ class Load(Part, frozen=True, kw_only=True):
     bursts: `rate` bursts a second of `burst` submissions each.  saturate: as much as keeps `window` own messages on
     their way.  one_by_one: the senders take turns, each submits when the one before was delivered to its sender.
     idle: nothing (the messages are not sent).  Each submission holds `batch` messages.
+    sharing: what senders say that share a resource (sim/sharing.py), at most `messages`.
     `rates` gives senders other rates than `rate`, from the beginning or from some time on; of two for the same time the
     later one holds.  Then the messages are shared out by what each submits until they are all submitted.
     """
 
-    regime: Literal["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one", "idle"] = "poisson"
+    regime: Literal["poisson", "periodic", "quasi", "bursts", "saturate", "one_by_one", "idle", "sharing"] = "poisson"
     rate: Rate = 1000.0
     rates: tuple[Pace, ...] = ()
     batch: AtLeastOne = 1
     burst: AtLeastOne = 50
     window: AtLeastOne = 64
     start_ms: Ms = 0.0
+    sharing: Resource = Resource()
 
     def steps(self, member: int) -> tuple[tuple[int, float], ...]:
         """(from when in ns, submissions a second) of a sender, by time."""
@@ -273,6 +276,8 @@ class Scenario(Part, frozen=True, kw_only=True):
             source.wrong(key, self.packet_largest, f"{least} or more with {self.members} members")
         self._known(source, "senders", self.senders)
         self._known(source, "core", self.core)
+        if wrong := self.load.sharing.wrong():
+            source.fault("load.sharing.need", wrong)
         self._judge_rates(source)
         self._known(source, "pure", self.pure)
         for k, group in enumerate(self.named_groups):

@@ -26,6 +26,7 @@ from ordercast.sim.models import costs
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
 from ordercast.sim.schedule import Schedule
+from ordercast.sim.sharing import Said, Sharing
 from ordercast.sim.watch import Watch
 from ordercast.toml_input import struct_of
 from ordercast.trace.schema import Header, Kind, Level
@@ -142,7 +143,11 @@ class World:
         groups = memberships(scenario, scenario.generator("groups"))
         one_by_one = load.regime == "one_by_one"
         turns = Turns(self.schedule, [hosts[id] for id in scenario.talkers]) if one_by_one else None
+        said: Said = {}
         for id, host in hosts.items():  # the tagger's has nothing to say
+            if load.regime == "sharing":
+                host.application = Sharing(scenario, self.driver, host, service, said, groups.get(id, ()))
+                continue
             line = submissions(id, share.get(id, 0))
             host.application = Application(scenario, self.driver, host, line, service, turns, groups.get(id, ()))
 

@@ -23,7 +23,7 @@ from ordercast.errors import RunError, TraceError
 from ordercast.limits import OUTBOX_BYTES_MAX
 from ordercast.stack import Stack
 from ordercast.trace.schema import SCHEMA_VERSION, Header
-from ordercast.types import Identity, Peer, Service, Submission
+from ordercast.types import Identity, Nanoseconds, Peer, Service, Submission
 from ordercast.wire.codec import Codec
 
 MAGIC = b"OCINPUT\n"
@@ -48,6 +48,10 @@ class Submitted(Input, frozen=True, gc=False):
     payloads: list[bytes]
     service: int
     groups: tuple[str, ...]
+
+
+def submitted(now: Nanoseconds, submission: Submission) -> Submitted:
+    return Submitted(now, submission.payloads, submission.service, submission.groups)
 
 
 class Regrouped(Input, frozen=True, gc=False):

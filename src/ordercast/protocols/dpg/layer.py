@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from ordercast.contract import (
     ALL,
     Action,
@@ -96,6 +98,7 @@ class Dpg(Layer):
         for tag, frame in self.earlier.items():
             self.site.bodies.keep(tag, frame)
         self.first: Tag | None = None  # heard in person since then, and nothing missed after it
+        self.first_of: dict[tuple[int, int], int] = {}  # a sender and its life -> its first message of this spell
         self.heard_reports = 0
         self.spoke_before = self.counter
         self.alone_since = self.pace.clock
@@ -201,6 +204,7 @@ class Dpg(Layer):
             if (frame.sender, frame.incarnation) != tag[1:]:
                 return [dropped("frame", member=source.id)]
             self.pace.heard()
+            self.first_of.setdefault(tag[1:], packet.counter)
             if self.first is None or not (contiguous or self.site.begun):
                 self.first = tag
             known = tag in self.site.bodies and source != self.me
@@ -229,6 +233,8 @@ class Dpg(Layer):
         if source == self.me:
             return []
         told = telling(packet)
+        if any(self._before(tag) for tag, _ in told.rm):
+            told = replace(told, rm=tuple(again for again in told.rm if not self._before(again[0])))
         given, waive = self.site.report(self.pace.clock, told)
         out: list[Action] = [Note("work", {"units": len(self.site.graph) ** 2})] if self.site.linearised else []
         out += self._give(now, given)
@@ -242,6 +248,10 @@ class Dpg(Layer):
             now, self.pace.clock, self.pace.count_ns, source.id, waive or bool(self.site.rm) or self.site.lacks()
         )
         return out + self._perhaps_report(now)
+
+    def _before(self, tag: Tag) -> bool:
+        """A message from before this spell that nobody names: its sender, who was away too, offers it to be sure."""
+        return tag[0] < self.first_of.get(tag[1:], 0) and tag not in self.site.since
 
     # ------------------------------------------------------------------------------------------------------ delivery
 

@@ -70,10 +70,10 @@ def tally(run: Run) -> Tally:
         wrong: list[int] = [] if (np.diff(ranks) > 0).all() else outside(ranks.tolist())
         order[unit[start:end][wrong]] = True
         kept = np.delete(ranks, wrong)
-        seen = np.zeros(len(units), bool)
-        seen[ranks] = True
         low, high = int(kept[0]), int(kept[-1])
-        holes[by_rank[low:high][~seen[low:high]]] = True
+        seen = np.zeros(high - low, bool)
+        seen[ranks[(ranks >= low) & (ranks < high)] - low] = True
+        holes[by_rank[low:high][~seen]] = True
     both = order | holes
     found.order, found.atomicity, found.violating = int(order.sum()), int(holes.sum()), int(both.sum())
     found.example = tuple(run.rows(*first[np.flatnonzero(both)[:3]].tolist()))

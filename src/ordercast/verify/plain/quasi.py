@@ -63,7 +63,8 @@ def tally(run: Run) -> Tally:
             else:
                 rows[_unit(row)] = row
         logs.append(list(rows))
-    rank = {unit: k for k, unit in enumerate(reference(logs))}
+    common = reference(logs)
+    rank = {unit: k for k, unit in enumerate(common)}
     order: set[Unit] = set()
     holes: set[Unit] = set(hollow)
     for log in logs:
@@ -73,7 +74,7 @@ def tally(run: Run) -> Tally:
         kept = [place for k, place in enumerate(places) if k not in wrong]
         if kept:
             seen = set(places)
-            holes |= {unit for unit, k in rank.items() if kept[0] < k < kept[-1] and k not in seen}
+            holes |= {common[k] for k in range(kept[0], kept[-1]) if k not in seen}
     found.order, found.atomicity, found.violating = len(order), len(holes), len(order | holes)
     found.example = tuple(bodies[unit] for unit in sorted(order | holes)[:3])
     found.conflicts = sum(

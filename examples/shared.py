@@ -1,0 +1,16 @@
+import asyncio
+import sys
+
+import ordercast
+
+
+async def main(me: int) -> None:
+    seconds = ordercast.Dict[int, int]()
+    async with ordercast.join("demo", me=me, members=3, insecure=True, objects={"seconds": seconds}):
+        while True:
+            await seconds.set(me, seconds.get(me, 0) + 1)
+            print(seconds.items(), flush=True)
+            await asyncio.sleep(1)
+
+
+asyncio.run(main(int(sys.argv[1])))

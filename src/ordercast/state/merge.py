@@ -75,10 +75,15 @@ class Meeting:
             return []
         ack = self._arriving[chunk.part].take(member, chunk)
         out: list[Action] = [say(ack)] if ack is not None and member != self.me else []
-        if not self._said and all(arriving.done for arriving in self._arriving):
+        if not self._said and self.whole:
             self._said = True
             out.append(say(Ready(self.view)))
         return out
+
+    @property
+    def whole(self) -> bool:
+        """All parts are here."""
+        return all(arriving.done for arriving in self._arriving)
 
     def all_ready(self, member: MemberId) -> bool:
         """This one holds all parts; whether everybody does now."""
@@ -101,12 +106,12 @@ class Meeting:
         machine, initial = self.replica.machine, self.replica.machine.digest
         if any(arriving.damaged for arriving in self._arriving):
             raise Failed("a state that is to be merged did not arrive as it was sent")
+        told: set[CallName] = set()
         try:
             histories = [History.of(initial, arriving.head) for arriving in self._arriving]
-        except msgspec.MsgspecError as why:
+            parts = [self._part(k, history, told) for k, history in enumerate(histories)]
+        except (msgspec.MsgspecError, ValueError) as why:
             raise Failed(f"a history that is to be merged cannot be read: {why}") from None
-        told: set[CallName] = set()
-        parts = [self._part(k, history, told) for k, history in enumerate(histories)]
         mine = next((k for k, part in enumerate(self.parts) if self.me in part), None)
         try:
             machine.merge(self.common, parts, mine)

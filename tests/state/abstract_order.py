@@ -14,6 +14,7 @@ from typing import Any
 
 from ordercast.contract import Control, Down, Note, Refuse, SetTimer, Setup, Submit, Up, ViewChange
 from ordercast.filing import Append, Remove, Rename, Sync
+from ordercast.groups import Above
 from ordercast.membership.primary import Knows
 from ordercast.sim.files import Certain, Files
 from ordercast.sim.ledger import Ledger, Line
@@ -78,7 +79,7 @@ class Member:
             elif isinstance(action, Up):
                 self._told(action.event)
             else:
-                assert isinstance(action, Refuse), action
+                assert isinstance(action, Refuse) or (isinstance(action, Down) and isinstance(action.event, Above))
 
     def _told(self, event: Any) -> None:
         if isinstance(event, Answered):

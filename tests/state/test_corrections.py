@@ -222,7 +222,7 @@ def test_all_configured_members_go_on_with_what_there_is() -> None:
 
 
 def test_an_old_state_is_kept_until_another_is_here() -> None:
-    """Z9: the donor leaves after the decision; 3 still has what it had, and is told of it when it takes another over."""
+    """Z9: the donor leaves after the decision; 3 has what it had, and is told of it when it takes another over."""
     group = Group(3, ALL_CONTINUE, merges=False)
     group.view(1, 2, 3)
     group.run()

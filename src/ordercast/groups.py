@@ -82,6 +82,10 @@ class GState(Struct, frozen=True, array_like=True, gc=False, tag=3):
     groups: Annotated[tuple[tuple[GroupName, Members], ...], Meta(max_length=GROUPS_MAX)]
 
 
+class Above(Event, frozen=True, gc=False):
+    """Down: a layer stands above that has control messages of its own; they begin with `FOR_ABOVE`."""
+
+
 FOR_ABOVE = b"\xc1"  # begins a control message of the layer above, of whatever groups; MessagePack never begins so
 
 _decoder: msgspec.msgpack.Decoder[GJoin | GLeave | GState] = msgspec.msgpack.Decoder(GJoin | GLeave | GState)
@@ -102,6 +106,7 @@ class Groups(Layer):
         self.cell: frozenset[MemberId] = frozenset((me,))  # who knows the groups of all of them, as I do
         self.missing: set[MemberId] = set()  # of the view, not yet heard of: messages wait
         self.heard: set[MemberId] = set()  # by GStates of this view
+        self.above = False  # somebody there takes what begins with FOR_ABOVE
         self.held: deque[Event] = deque()
         self.held_bytes = 0
 
@@ -124,8 +129,7 @@ class Groups(Layer):
                 return self._hold(event)  # type: ignore[arg-type]
             return self._deliver(event)  # type: ignore[arg-type]
         if kind is Control:
-            above = any(payload[:1] == FOR_ABOVE for payload in event.batch.payloads())  # type: ignore[attr-defined]
-            return [*([Up(event)] if above else ()), *self._control(event)]  # type: ignore[arg-type]
+            return self._above(event) + self._control(event)  # type: ignore[arg-type]
         if kind is ViewChange:
             view: View = event.view  # type: ignore[attr-defined]
             if view.kind is ViewKind.TRANSITIONAL:
@@ -133,7 +137,19 @@ class Groups(Layer):
             return [*self._give_up(), Up(event), *self._regular(view)]
         return [Up(event)]
 
+    def down(self, now: Nanoseconds, event: Event) -> list[Action]:
+        if type(event) is Above:
+            self.above = True
+            return []
+        return [Down(event)]
+
     # ------------------------------------------------------------------------------------------------- the picture
+
+    def _above(self, event: Control) -> list[Action]:
+        """What is not this layer's; it needs no picture, and waits for none."""
+        if not any(payload[:1] == FOR_ABOVE for payload in event.batch.payloads()):
+            return []
+        return [Up(event)] if self.above else [dropped("control", text="for a layer that is not here")]
 
     def _deliver(self, event: Delivered) -> list[Action]:
         batch = event.batch

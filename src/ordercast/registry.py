@@ -55,6 +55,9 @@ def draws(options: type[Struct]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
+STATE = ("A1", "A2", "A3", "A4", "A5", "A6")  # promises of replicated state, over any protocol with views
+
+
 class ProtocolInfo(Struct, frozen=True):
     """What the rest of the system knows of a protocol."""
 
@@ -85,10 +88,11 @@ class ProtocolInfo(Struct, frozen=True):
     def default_service(self) -> Service:
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
 
-    def promised(self, service: str, partition: str = ALL_CONTINUE) -> tuple[str, ...]:
-        """The ids that runs with this service, under this policy, are judged by."""
+    def promised(self, service: str, partition: str = ALL_CONTINUE, state: bool = False) -> tuple[str, ...]:
+        """The ids that runs with this service, under this policy, are judged by; `state`: one is replicated."""
         ids = self.promises.get(service, ())
-        return (*ids, "S8") if ids and partition == PRIMARY_MAJORITY else ids
+        ids = (*ids, "S8") if ids and partition == PRIMARY_MAJORITY else ids
+        return (*ids, *STATE) if ids and state else ids
 
     def misfit(self, options: Any, members: Sequence[MemberId]) -> str:
         """What is wrong with options in a group of these members, or nothing."""

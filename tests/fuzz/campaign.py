@@ -100,7 +100,7 @@ class Forging:
         return Peer(id, incarnation)
 
 
-def scenario_of(protocol: str, seed: int) -> tuple[Scenario, random.Random]:
+def scenario_of(protocol: str, seed: int, calls: int = 0) -> tuple[Scenario, random.Random]:
     rng = random.Random(f"fuzz/{protocol}/{seed}")
     info = registry.get(protocol)
     options = {name: rng.choice(values) for name, values in draws(info.options).items() if rng.random() < 0.2}
@@ -115,7 +115,7 @@ def scenario_of(protocol: str, seed: int) -> tuple[Scenario, random.Random]:
     return Scenario(
         protocol=protocol, options=options, members=members, seed=seed, messages=50_000_000, load=load, nets=nets,
         sizes=rng.choice(((64,), (0, 1_000, 5_000))), groups=groups, service=rng.choice(info.provides).word,
-        limit_ms=1e9, wire=True,
+        limit_ms=1e9, wire=True, calls=calls, durable=0.3 if calls else 0.0,
     ), rng  # fmt: skip
 
 
@@ -158,10 +158,10 @@ class Lines(Clock):
         return self._line
 
 
-def piece(protocol: str, seed: int, packets: int, clock: Clock | None = None) -> Piece:
+def piece(protocol: str, seed: int, packets: int, clock: Clock | None = None, calls: int = 0) -> Piece:
     """Let the forger loose for so many packets, then wait for the group to be whole."""
     clock = clock or Clock()
-    scenario, rng = scenario_of(protocol, seed)
+    scenario, rng = scenario_of(protocol, seed, calls)
     gc.collect()
     gc.disable()  # its pauses are no step's; what a piece leaves is collected before the next
     world = World(scenario, level="off")
@@ -189,6 +189,8 @@ def _attack(world: World, forging: Forging, packets: int, clock: Clock) -> int:
         world.lives.start(host)
     for host in world.hosts.values():
         host.application.pump()
+        if host.caller is not None:
+            host.caller.begin()
     world.carrier.switch_on(forging)  # type: ignore[arg-type]
     heaviest, weighed = 0, 0
     while forging.count.total() < packets:

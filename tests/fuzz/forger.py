@@ -18,6 +18,7 @@ from msgspec import inspect
 
 from ordercast.contract import Packet
 from ordercast.errors import WireError
+from ordercast.groups import FOR_ABOVE
 from ordercast.types import Frame, Service
 from ordercast.wire.codec import Codec, origin
 
@@ -189,6 +190,8 @@ class Forger:
 
     def _inside(self, value: bytes) -> bytes:
         """Bytes that hold MessagePack are changed as what they hold, others by a byte."""
+        if value[:1] == FOR_ABOVE and self.rng.random() < 0.9:
+            return FOR_ABOVE + self._inside(value[1:]) if len(value) > 1 else value
         try:
             held = msgspec.msgpack.decode(value)
         except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -24,6 +24,14 @@ def test_a_forger_between_honest_members_ends_hangs_and_bloats_nobody(protocol: 
     assert set(shown.forged) == {origin(kind).__name__ for kind in registry.get(protocol).packets}
 
 
+@pytest.mark.parametrize("protocol", ["totem", "token_site"])
+def test_a_forger_between_replicas_ends_hangs_and_bloats_nobody(protocol: str) -> None:
+    """Offers, chunks and acknowledgements are ordered messages: they are forged inside their frames."""
+    lines = Lines(LINES_MAX)
+    shown = piece(protocol, 0, PACKETS, lines, calls=300)
+    assert lines.highest and sum(shown.forged.values()) >= PACKETS
+
+
 def test_pieces_follow_from_their_seeds() -> None:
     one, other = (piece("totem", 3, 300) for _ in range(2))
     assert one.forged == other.forged and one.dropped == other.dropped and one.views == other.views

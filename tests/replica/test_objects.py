@@ -824,16 +824,16 @@ def test_leader() -> None:
     run(work())
 
 
-def test_parts_of_a_split_group_never_give_one_number_twice() -> None:
-    ids = (3, 5, 8)
-    fences: list[int] = []
-    for present in ((3, 5, 8), (3, 8), (5,), (5, 8), (8,)):
-        one = Objects(Peer(present[0], 1), ids)
-        one.step.begin(Context(Peer(3, 1), 1, 0, b"", 0, tuple(Peer(id, 1) for id in present)))
-        fence = 0
-        for _ in range(4):
-            fence = one.step.number_above(fence)
-            fences.append(fence)
-    alone = [fences[k : k + 4] for k in range(0, 20, 4)]
-    assert alone[0] == [3, 6, 9, 12] and alone[2] == [4, 7, 10, 13] and alone[4] == [5, 8, 11, 14]
-    assert alone[2] == alone[3], "parts that cannot be at once may"
+def test_parts_of_a_split_group_do_not_come_to_one_number() -> None:
+    def numbers(caller: int, seed: bytes) -> list[int]:
+        step = Objects(Peer(caller, 1), splits=True).new_step()
+        out = [0]
+        for first in range(5):
+            step.begin(Context(Peer(caller, 1), first, 0, seed, 0, ()))
+            out.append(step.number_above(out[-1]))
+        assert out == sorted(set(out)) and [number >> 32 for number in out] == list(range(6))
+        return out[1:]
+
+    assert numbers(1, b"h") == numbers(1, b"h")
+    assert not {*numbers(1, b"h")} & {*numbers(2, b"h")} and not {*numbers(1, b"h")} & {*numbers(1, b"g")}
+    assert Objects(Peer(1, 1)).new_step().number_above(7) == 8

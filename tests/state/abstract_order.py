@@ -13,10 +13,16 @@ from collections import deque
 from typing import Any
 
 from ordercast.contract import Control, Down, Note, Refuse, SetTimer, Setup, Submit, Up, ViewChange
+from ordercast.filing import Append, Remove, Rename, Sync
+from ordercast.groups import Above
 from ordercast.membership.primary import Knows
+from ordercast.sim.files import Certain, Files
 from ordercast.sim.ledger import Ledger, Line
+from ordercast.state.answers import Answers
 from ordercast.state.layer import State
 from ordercast.state.machine import Answered, Calls, FateUnknown, Standing
+from ordercast.state.recovery import recover
+from ordercast.state.replica import Replica
 from ordercast.types import ALL_CONTINUE, Batch, Identity, Peer, Service, View, ViewId, ViewKind
 
 SERVICES = (Service.AGREED, Service.SAFE)
@@ -30,7 +36,9 @@ class Member:
         setup = Setup(Identity(id, incarnation, group.ids), 40_000_000, None, 1_400, random.Random(0))
         setup.partition = group.policy
         self.machine = group.make()
-        self.layer = State(self.machine, setup, SERVICES)
+        self.disk = group.disks.get(id)
+        self.flushes: list[tuple[Sync, Certain]] = []
+        self.layer = State(self.machine, setup, SERVICES, self.disk.found() if self.disk is not None else None)
         self.view: View | None = None
         self.at = 0  # in its view's list
         self.outbox: deque[bytes] = deque()
@@ -41,8 +49,11 @@ class Member:
         self.unknown: set[int] = set()
         self.standing: Standing | None = None
         self.notes: list[Note] = []
+        self.does(self.layer.start(0, setup.identity, {}))
 
     def does(self, actions: list[Any]) -> None:
+        if any(isinstance(action, Note) and action.name == "answered" for action in actions):
+            self._held_by_all(actions)
         epoch = self.layer.replica.epoch
         if epoch not in self.group.decided and self.view is not None and epoch == self.view.id:
             self.group.decided[epoch] = set(self.lines)
@@ -55,6 +66,12 @@ class Member:
                 event = action.event
                 if mine is None or (event.view, event.n, event.h) > (mine.view, mine.n, mine.h):
                     self.group.knows[self.peer.id] = event
+            elif isinstance(action, Sync):
+                assert self.disk is not None
+                self.flushes.append((action, self.disk.flush()))
+            elif isinstance(action, Append | Rename | Remove):
+                assert self.disk is not None
+                self.disk.do(action, "")
             elif isinstance(action, SetTimer):
                 self.timers.append(action.name)
             elif isinstance(action, Note):
@@ -62,7 +79,7 @@ class Member:
             elif isinstance(action, Up):
                 self._told(action.event)
             else:
-                assert isinstance(action, Refuse), action
+                assert isinstance(action, Refuse) or (isinstance(action, Down) and isinstance(action.event, Above))
 
     def _told(self, event: Any) -> None:
         if isinstance(event, Answered):
@@ -78,6 +95,17 @@ class Member:
             self.unknown |= numbers
         elif isinstance(event, Standing):
             self.standing = event
+
+    def _held_by_all(self, actions: list[Any]) -> None:
+        """A4: an answered durable call is on the disk of every member of the view."""
+        for action in actions:
+            if isinstance(action, Note) and action.name == "answered" and action.fields["durable"]:
+                assert self.view is not None
+                first, count = action.fields["first"], action.fields["count"]
+                lines = {(self.peer.id, self.peer.incarnation, first + k) for k in range(count)}
+                for id in self.view.members:
+                    on_disk = self.group.on_disk(id)
+                    assert lines <= on_disk, f"A4: {lines} is not on the disk of member {id}"
 
     def call(self, count: int = 1, **how: Any) -> list[int] | str:
         """The numbers of the calls, or why not."""
@@ -107,10 +135,20 @@ class Member:
 
 
 class Group:
-    def __init__(self, n: int, policy: str = ALL_CONTINUE, *, merges: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self,
+        n: int,
+        policy: str = ALL_CONTINUE,
+        *,
+        merges: bool = True,
+        seed: int = 0,
+        disks: bool = False,
+        safe: bool = True,
+    ) -> None:
         self.ids = tuple(range(1, n + 1))
-        self.policy, self.merges = policy, merges
+        self.policy, self.merges, self.safe = policy, merges, safe
         self.draw = random.Random(seed)
+        self.disks = {id: Files(random.Random(f"{seed}/{id}")) for id in self.ids} if disks else {}
         self.seq = 0
         self.lives = 0
         self.lists: dict[ViewId, list[tuple[Peer, bytes]]] = {}
@@ -131,8 +169,35 @@ class Group:
         self.of[id] = Member(self, id, self.lives)
         return self.of[id]
 
-    def crash(self, id: int) -> None:
+    def crash(self, id: int, *, lost: str = "") -> None:
+        """With what was not flushed, or part of that; `lost`: the disk, or the record, or both."""
         del self.of[id]
+        if id in self.disks:
+            self.disks[id].crash(torn=True, flip=False)
+        if lost in ("disk", "both") and id in self.disks:
+            self.disks[id].wipe()
+        if lost in ("record", "both"):
+            self.knows.pop(id, None)
+
+    def on_disk(self, id: int) -> set[Line]:
+        """What a life that starts from what is certain on this disk would have."""
+        found = {name: bytes(data[:size]) for name, (data, size) in self.disks[id].certain.items()}
+        ledger = self.make()
+        replica = Replica(ledger, Peer(id, 0), Answers(SERVICES, 0, 1_400))
+        recover(replica, found)
+        return set(ledger.lines)
+
+    def flush(self, id: int) -> bool:
+        """The oldest flush under way is done."""
+        member = self.of[id]
+        if not member.flushes:
+            return False
+        sync, covered = member.flushes.pop(0)
+        assert member.disk is not None
+        why = member.disk.flushed(covered)
+        assert not why
+        member.does(member.layer.stored(0, "log", sync.number))
+        return True
 
     # ---------------------------------------------------------------------------------------------------- steps
 
@@ -149,7 +214,7 @@ class Group:
         if member.view is None or member.at >= len(self.lists[member.view.id]):
             return False
         left = any(id not in self.of or self.of[id].at_view != member.at_view for id in member.view.members)
-        if left and member.at >= self.reached[member.view.id]:
+        if self.safe and left and member.at >= self.reached[member.view.id]:
             return False  # not safe: somebody may lack it for ever
         return self._next(member)
 
@@ -173,22 +238,23 @@ class Group:
         batch = Batch(peer.id, peer.incarnation, 0, 1, Service.AGREED, len(payload).to_bytes(4, "little"), payload)
         member.does(member.layer.up(0, Control(batch), 0))
 
-    def step(self, ids: tuple[int, ...] | None = None) -> bool:
-        """One step of somebody, by chance."""
+    def step(self, ids: tuple[int, ...] | None = None, still: tuple[int, ...] = ()) -> bool:
+        """One step of somebody, by chance; the disks of those who stand `still` do not answer."""
         steps = [(do, id) for id in ids or self.of for do in (self.turn, self.deliver, self.timer)]
+        steps += [(self.flush, id) for id in ids or self.of if id not in still]
         self.draw.shuffle(steps)
         return any(do(id) for do, id in steps)
 
-    def run(self, ids: tuple[int, ...] | None = None) -> None:
-        """Until nothing moves."""
+    def run(self, *ids: int, still: tuple[int, ...] = ()) -> None:
+        """Until nothing moves, at all or at these."""
         for _ in range(100_000):
-            if not self.step(ids):
+            if not self.step(ids or None, still):
                 return
         raise AssertionError("it never comes to rest")
 
     # ------------------------------------------------------------------------------------------------------ views
 
-    def view(self, *members: int, primary: bool | None = None, holes: bool = False) -> ViewId:
+    def view(self, *members: int, primary: bool | None = None, holes: float = 0.0) -> ViewId:
         """These install a view together; each comes from the one it was in."""
         self.seq += 4
         id = ViewId(self.seq, min(members))
@@ -213,18 +279,18 @@ class Group:
         self.offered[id] = {line for member in there for line in member.lines if line not in member.irregular}
         return id
 
-    def _close(self, id: ViewId, going: list[Member], newest: Knows | None, holes: bool) -> None:
+    def _close(self, id: ViewId, going: list[Member], newest: Knows | None, holes: float) -> None:
         """The old view ends for those of it who go on together."""
         old = going[0].view
         assert old is not None
         ordered = self.lists[old.id]
         cut = max(member.at for member in going)
         along = {member.peer for member in going}
-        safe = self.reached[old.id]  # delivered by somebody: all hold it
+        safe = self.reached[old.id] if self.safe else 0  # delivered by somebody: all hold it
         rest = [
             item
             for k, item in enumerate(ordered[cut:], cut)
-            if k < safe or item[0] in along or not holes or self.draw.random() < 0.5
+            if k < safe or item[0] in along or self.draw.random() >= holes
         ]
         members = tuple(sorted(member.peer.id for member in going))
         for member in going:

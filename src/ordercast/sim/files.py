@@ -16,7 +16,7 @@ class Files:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._files: dict[str, bytearray] = {}
-        self._certain: Certain = {}
+        self.certain: Certain = {}
         self.fault = ""  # why something since the last flush was not done
 
     def found(self) -> dict[str, bytes]:
@@ -43,18 +43,18 @@ class Files:
         """It is done; why not."""
         fault, self.fault = self.fault, ""
         if not fault:
-            self._certain = covered
+            self.certain = covered
         return fault
 
     def crash(self, *, torn: bool, flip: bool) -> None:
         """All that is certain is left, or more of it: whole writes, or with `torn` up to any byte."""
-        if not self._files and not self._certain:
+        if not self._files and not self.certain:
             return
         draw = self._random
-        certain = {name: bytearray(data[:size]) for name, (data, size) in self._certain.items()}
+        certain = {name: bytearray(data[:size]) for name, (data, size) in self.certain.items()}
         if draw.random() < 0.5:
             later = self._files
-            sizes = {name: size for name, (_, size) in self._certain.items()}
+            sizes = {name: size for name, (_, size) in self.certain.items()}
             for name, data in later.items():
                 least = min(sizes.get(name, 0), len(data))
                 certain[name] = data[: draw.randint(least, len(data))] if torn else data
@@ -64,7 +64,7 @@ class Files:
                     place = draw.randrange(8 * len(certain[name]))
                     certain[name][place // 8] ^= 1 << place % 8
         self._files, self.fault = certain, ""
-        self._certain = self.flush()
+        self.certain = self.flush()
 
     def wipe(self) -> None:
-        self._files, self._certain, self.fault = {}, {}, ""
+        self._files, self.certain, self.fault = {}, {}, ""

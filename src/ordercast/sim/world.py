@@ -113,7 +113,7 @@ class World:
             protocol=scenario.protocol,
             service=service.word,
             members=scenario.ids,
-            promises=self.info.promised(service.word, scenario.partition),
+            promises=self.info.promised(service.word, scenario.partition, bool(scenario.calls)),
             partition=scenario.partition,
             level=level.name.lower(),
             seed=scenario.seed,

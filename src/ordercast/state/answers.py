@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from ordercast.contract import Action, Note, Refuse, Room, Up
-from ordercast.limits import FRAGMENTS_MAX
+from ordercast.limits import FRAGMENTS_MAX, HISTORY_CALLS_MAX
 from ordercast.state.machine import Answered, Calls, FateUnknown
 from ordercast.state.packets import Called, call, encode
 from ordercast.types import Service
@@ -62,7 +62,8 @@ class Answers:
         service = Service.SAFE if calls.safe else Service.AGREED
         raw = encode(Called(calls.first, calls.time_ns, calls.durable, calls.payloads))
         why = "empty" if not calls.payloads else "" if service in self.services else "service"
-        why = why or ("too large" if len(raw) > self._largest else "no disk" if calls.durable and not disk else "")
+        large = len(raw) > self._largest or len(calls.payloads) > HISTORY_CALLS_MAX
+        why = why or ("too large" if large else "no disk" if calls.durable and not disk else "")
         if not why and (crowded or self.bytes > self.bytes_max):
             self.refused, why = True, "overloaded"
         if why:
@@ -73,10 +74,15 @@ class Answers:
         self._next = calls.first + len(calls.payloads)
         return [call(raw, service)]
 
-    def ordered(self, first: int) -> list[Action]:
-        """They have their place in the order; who was refused hears if there is room now."""
-        _, size = self._taken.pop(first, (0, 0))
-        self.bytes -= size
+    def ordered(self, first: int, count: int) -> bool:
+        """They have their place in the order; whether they are calls of this life that wait for an answer."""
+        if first not in self._taken or self._taken[first][0] != count:
+            return False
+        self.bytes -= self._taken.pop(first)[1]
+        return True
+
+    def room(self) -> list[Action]:
+        """Who was refused hears if there is room now."""
         if self.refused and self.bytes <= self.bytes_max // 2:
             self.refused = False
             return [Up(Room())]

@@ -39,7 +39,7 @@ class Step(Struct, frozen=True, array_like=True, gc=False):
     h: Digest
     caller: Peer
     first: U63
-    count: Annotated[int, Meta(ge=1, le=2**32)]
+    count: Annotated[int, Meta(ge=1, le=HISTORY_CALLS_MAX)]
     raw: bytes | None = None
 
     def names(self) -> Iterator[CallName]:

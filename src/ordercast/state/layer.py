@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ordercast.contract import Action, Control, Down, Event, Layer, Note, Refuse, SetTimer, Setup, Up, ViewChange
-from ordercast.groups import FOR_ABOVE
+from ordercast.groups import FOR_ABOVE, Above
 from ordercast.membership.primary import Knows
 from ordercast.state import report
 from ordercast.state.answers import Answers, unknown
@@ -46,7 +46,6 @@ from ordercast.types import PRIMARY_MAJORITY, Identity, MemberId, Nanoseconds, P
 
 CATCH_UP = "catch up"
 CALLS_PER_STEP = 512  # that waited, applied in one step
-PROBES = ("state behind", "state lost", "state again", "calls dropped", "donor gone")
 
 
 class State(Layer):
@@ -83,11 +82,8 @@ class State(Layer):
             found = self.keeping.start()
         except Failed as why:
             return self._end(f"what is on disk cannot be read: {why}")
-        if found is None:
-            return []
-        knows = self.replica.knows
-        down = [Down(Knows(*knows.parts))] if knows is not None and self.policy == PRIMARY_MAJORITY else []
-        return [self._note("found", steps=found.steps, damaged=list(found.damaged)), *down, *self._logged(now)]
+        note = [self._note("found", **found.fields)] if found is not None else []
+        return [Down(Above()), *note, *self._recorded(), *self._logged(now)]
 
     # -------------------------------------------------------------------------------------------------- the application
 
@@ -149,18 +145,16 @@ class State(Layer):
             return self._end(str(why))
 
     def _called(self, now: Nanoseconds, caller: Peer, said: Called, raw: bytes) -> list[Action]:
-        mine = caller == self.me
-        out = self.answers.ordered(said.first) if mine else []
+        mine = caller == self.me and self.answers.ordered(said.first, len(said.payloads))
+        out = self.answers.room() if mine else []
         if not said.payloads:
             return [*out, bad("no calls")]
         if self.phase is Phase.COMPLETE:
-            return out + self.replica.apply(Entry(caller, said, raw, self.transitional))
+            return out + self.replica.apply(Entry(caller, said, raw, self.transitional, mine))
         if self.phase is Phase.ENDED or self.phase is Phase.AWAY:
             return [*out, unknown(said.first, len(said.payloads), self.why)] if mine else out
-        self.replica.hold(Entry(caller, said, raw, self.transitional))
-        if self.phase is Phase.BEHIND and self.replica.crowded and not self.transitional:
-            out += self._ask_again()
-        return out
+        self.replica.hold(Entry(caller, said, raw, self.transitional, mine))
+        return out + self._ask_again() if self.phase is Phase.BEHIND and self.replica.crowded else out
 
     # ------------------------------------------------------------------------------------------------------------ views
 
@@ -215,6 +209,8 @@ class State(Layer):
             return out + self.meeting.begin(now)
         if mark is None:
             return self._stand(Phase.OFFERING, f"the state of view {decision.known.view}" if decision.known else "")
+        if self.me.id in decision.complete and mark.place != self.replica.history.place:
+            return [bad("an Offer that was not mine")]
         self.moving = Moving(self.me.id, self.replica, decision)
         out += self._learn(mark)
         behind = self.me.id in decision.behind
@@ -231,7 +227,12 @@ class State(Layer):
         """All who heard of a decision remember it, whether they have its state or not."""
         self.replica.heard(mark)
         self.keeping.decided(mark.view)
-        return [Down(Knows(*mark.parts))] if self.policy == PRIMARY_MAJORITY else []
+        return self._recorded()
+
+    def _recorded(self) -> list[Action]:
+        """What is known of decisions, for the record of primary views; never of a group with other members."""
+        knows = self.replica.knows if self.policy == PRIMARY_MAJORITY else None
+        return [Down(Knows(*knows.parts))] if knows is not None and knows.view.rep in self.members else []
 
     def _arrive(self, mark: Mark) -> None:
         """The first step after a decision, ahead of all that waits: who is in the view."""
@@ -247,7 +248,7 @@ class State(Layer):
         if self.moving is not None and self.me.id in self.moving.lacking and not self._mute:
             assert self.view is not None
             out.append(say(Complete(self.view.id, *self.replica.history.place)))
-        return [*out, *self._stand(Phase.COMPLETE), *self._vouch()]
+        return [*out, *self._stand(Phase.COMPLETE), self._note("complete"), *self._vouch()]
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == CATCH_UP:
@@ -288,8 +289,7 @@ class State(Layer):
         return giving.send(now) if giving is not None and not self._mute else []
 
     def _ack(self, now: Nanoseconds, sender: Peer, ack: Ack) -> list[Action]:
-        giving = self.moving or self.meeting
-        if giving is not None:
+        if giving := self.moving or self.meeting:
             giving.ack(sender.id, ack)
         return self._send(now)
 
@@ -306,7 +306,7 @@ class State(Layer):
         if taken is None:
             return out + self._ask_again()
         out += self.replica.take_over(taken.mark, taken.history, taken.restoring, self.peers)
-        return [*out, self._note("decided", source=sender.id), *self._catch_up(now)]
+        return [*out, self._note("decided", source=sender.id, taken=True), *self._catch_up(now)]
 
     def _ask_again(self) -> list[Action]:
         """For a later state, once for each that is on its way."""
@@ -331,15 +331,17 @@ class State(Layer):
         return out + moving.begin(now, behind=False)
 
     def _complete(self, now: Nanoseconds, sender: Peer, said: Complete) -> list[Action]:
-        if self.moving is not None:
+        if self.moving:
             self.moving.complete(sender.id)
         return self._send(now)
 
     # ------------------------------------------------------------------------------------------------------------ merge
 
     def _ready(self, now: Nanoseconds, sender: Peer, said: Ready) -> list[Action]:
-        ready = self.meeting is not None and not self.transitional and self.meeting.all_ready(sender.id)
-        return self._merge(now) if ready else []
+        meeting = self.meeting
+        if meeting is None or self.transitional or not meeting.all_ready(sender.id):
+            return []
+        return self._merge(now) if meeting.whole else [bad("ready before all states were here")]
 
     def _merge(self, now: Nanoseconds) -> list[Action]:
         """All hold all parts: their state is one again."""
@@ -350,7 +352,8 @@ class State(Layer):
         self._arrive(merged.mark)
         if merged.why:
             out.append(Note("merge failed", {"why": merged.why}))
-        return [*out, self._note("decided", merged=not merged.why), *self._catch_up(now)]
+        parts = [[part.n, part.h.hex()] for part in merged.parts]
+        return [*out, self._note("decided", parts=parts), *self._catch_up(now)]
 
     # ----------------------------------------------------------------------------------------------------------- ending
 
@@ -370,10 +373,9 @@ class State(Layer):
 
     def _end(self, why: str) -> list[Action]:
         """This member is no replica any more; the others go on without it."""
-        told = self._say_without(why)
-        held = self.replica.drop(why)
+        told = self._say_without(why) + self.replica.drop(why)
         self.council = self.moving = self.meeting = None
-        return [*told, *held, *self.answers.give_up(why), *self._stand(Phase.ENDED, why)]
+        return [*told, *self.answers.give_up(why), *self._stand(Phase.ENDED, why)]
 
     def _say_without(self, why: str) -> list[Action]:
         if self.view is None or self.view.primary is False:
@@ -384,10 +386,9 @@ class State(Layer):
 
     def _stand(self, phase: Phase, why: str = "") -> list[Action]:
         """Tell the application where this replica stands, if that is news."""
-        if (phase, why) == (self.phase, self.why):
-            return []
+        news = (phase, why) != (self.phase, self.why) and phase is not Phase.CATCHING
         self.phase, self.why = phase, why
-        if phase is Phase.CATCHING:
+        if not news:
             return []
         n, h = self.replica.history.place
         return [Up(Standing(phase.value, n, h, why))]

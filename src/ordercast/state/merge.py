@@ -26,6 +26,7 @@ class Merged(Struct, frozen=True):
 
     mark: Mark
     history: History
+    parts: list[History]  # what it is made of
     why: str = ""  # why the machine could not merge: then the first part is the state
 
 
@@ -74,10 +75,15 @@ class Meeting:
             return []
         ack = self._arriving[chunk.part].take(member, chunk)
         out: list[Action] = [say(ack)] if ack is not None and member != self.me else []
-        if not self._said and all(arriving.done for arriving in self._arriving):
+        if not self._said and self.whole:
             self._said = True
             out.append(say(Ready(self.view)))
         return out
+
+    @property
+    def whole(self) -> bool:
+        """All parts are here."""
+        return all(arriving.done for arriving in self._arriving)
 
     def all_ready(self, member: MemberId) -> bool:
         """This one holds all parts; whether everybody does now."""
@@ -100,19 +106,19 @@ class Meeting:
         machine, initial = self.replica.machine, self.replica.machine.digest
         if any(arriving.damaged for arriving in self._arriving):
             raise Failed("a state that is to be merged did not arrive as it was sent")
+        told: set[CallName] = set()
         try:
             histories = [History.of(initial, arriving.head) for arriving in self._arriving]
-        except msgspec.MsgspecError as why:
+            parts = [self._part(k, history, told) for k, history in enumerate(histories)]
+        except (msgspec.MsgspecError, ValueError) as why:
             raise Failed(f"a history that is to be merged cannot be read: {why}") from None
-        told: set[CallName] = set()
-        parts = [self._part(k, history, told) for k, history in enumerate(histories)]
         mine = next((k for k, part in enumerate(self.parts) if self.me in part), None)
         try:
             machine.merge(self.common, parts, mine)
         except Exception as why:
-            return self._first(histories[0], f"merge raised {type(why).__name__}: {why}")
+            return self._first(histories, f"merge raised {type(why).__name__}: {why}")
         history = History.merged(histories, self._since, initial)
-        return Merged(Mark(self.view, *history.place), history)
+        return Merged(Mark(self.view, *history.place), history, histories)
 
     def _part(self, k: int, history: History, told: set[CallName]) -> Part:
         """A part, with those of its calls that none before it has; `told` grows by them."""
@@ -124,10 +130,10 @@ class Meeting:
         kept = None if calls is None or history.floor > self._since + 1 else tuple(calls)
         return Part(Mark(self.view, *history.place), self._pieces[k], kept)
 
-    def _first(self, history: History, why: str) -> Merged:
+    def _first(self, histories: list[History], why: str) -> Merged:
         """The machine cannot: the first part's state, everywhere."""
         restoring = guarded("restore", self.replica.machine.restore)
         for piece in self._pieces[0]:
             guarded("restore", restoring.feed, piece)
         guarded("restore", restoring.finish)
-        return Merged(Mark(self.view, *history.place), history, why)
+        return Merged(Mark(self.view, *histories[0].place), histories[0], histories[:1], why)

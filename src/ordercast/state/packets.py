@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from ordercast.contract import Action, Down, Submit, dropped
 from ordercast.groups import FOR_ABOVE
-from ordercast.limits import CONFIGURATION_MAX, MARKS_MAX, MESSAGE_BYTES_MAX, WITHIN_MAX
+from ordercast.limits import CONFIGURATION_MAX, HISTORY_CALLS_MAX, MARKS_MAX, MESSAGE_BYTES_MAX, WITHIN_MAX
 from ordercast.state.machine import Digest, Mark
 from ordercast.types import U8, U32, U63, Peer, Service, Submission, ViewId
 
@@ -32,7 +32,7 @@ class Called(Said, frozen=True, array_like=True, gc=False, tag=1):
     first: U63
     time_ns: int
     durable: bool
-    payloads: list[bytes]
+    payloads: Annotated[list[bytes], Meta(max_length=HISTORY_CALLS_MAX)]
 
 
 class Arrived(Said, frozen=True, array_like=True, gc=False, tag=2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +33,10 @@ class Recovered(Struct, frozen=True):
 
     steps: int
     damaged: tuple[str, ...]  # snapshots that were passed over
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"steps": self.steps, "damaged": list(self.damaged)}
 
 
 def recover(replica: Replica, found: Mapping[str, bytes]) -> Recovered:

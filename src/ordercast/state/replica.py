@@ -49,6 +49,7 @@ class Entry(Struct, frozen=True, gc=False):
     said: Called | Arrived
     raw: bytes
     irregular: bool = False
+    mine: bool = False  # calls of this life that wait for an answer
 
     @property
     def count(self) -> int:
@@ -145,7 +146,7 @@ class Replica:
         if said.durable:
             self.durable_n = history.n
         out: list[Action] = [self._note(caller, said.first, count, entry.irregular)]
-        if caller == self.me:
+        if entry.mine:
             out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=entry.irregular)
         return out
 
@@ -178,7 +179,7 @@ class Replica:
         """What waits is applied by nobody here: the caller hears that its fate is unknown."""
         out: list[Action] = []
         for entry in self.held:
-            if entry.caller == self.me and isinstance(entry.said, Called):
+            if entry.mine and isinstance(entry.said, Called):
                 out.append(unknown(entry.said.first, len(entry.said.payloads), why))
         self.held.clear()
         self.held_bytes = 0

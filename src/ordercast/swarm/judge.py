@@ -65,7 +65,7 @@ def level_for(scenario: Scenario) -> str:
     service = scenario.service or info.default_service.word
     levels = [
         Level.FULL if p.id in NOTED else p.level
-        for p in chosen(info.promised(service, scenario.partition))
+        for p in chosen(info.promised(service, scenario.partition, bool(scenario.calls)))
         if not p.elsewhere
     ]
     return max(levels, default=Level.DELIVER).name.lower()

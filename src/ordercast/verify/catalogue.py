@@ -30,7 +30,7 @@ class Promise(Struct, frozen=True):
 
     @property
     def safety(self) -> bool:
-        return self.id.startswith("S")
+        return self.id.startswith("S") or (self.id.startswith("A") and self.id != "A5")
 
 
 _S, _O, _D, _V = Kind.SUBMIT, Kind.ORIGINATE, Kind.DELIVER, Kind.VIEW
@@ -84,6 +84,17 @@ _ALL = (
             elsewhere="ordercast replay"),
     Promise("Q1", "quasi order", "fewer messages than declared are out of the common order, or missing, in what "
             "members deliver while they are present", (_D, Kind.ABSENT, Kind.PRESENT)),
+    Promise("A1", "equal states", "replicas that took part in one decision, and have applied as many calls since, all "
+            "of them in a regular view, have equal states", (Kind.NOTE,)),
+    Promise("A2", "one history", "a decision that every member of its view took is in the history of every later one, "
+            "unless every disk that held it is lost", (Kind.NOTE,)),
+    Promise("A3", "nothing twice", "a call is applied at most once in a history, over restarts too", (Kind.NOTE,)),
+    Promise("A4", "answered", "an answered call is in every later decision: a durable one always, any other as long as "
+            "a member has it when the next view begins", (Kind.NOTE,)),
+    Promise("A5", "complete in time", "when all members stay up and connected, each has the state, in time",
+            (Kind.NOTE, Kind.STABLE)),
+    Promise("A6", "told", "a replica that takes another state over is told exactly the calls that this one lacks",
+            (Kind.NOTE,)),
     Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
             (_V, Kind.STABLE)),
     Promise("L2", "no flapping", "after that no view changes; under a permanent fault of links only few do, and the "
@@ -115,5 +126,5 @@ def chosen(ids: tuple[str, ...] | list[str]) -> list[Promise]:
     """The promises of these ids, in the catalogue's order, each once."""
     unknown = [id for id in ids if id not in CATALOGUE]
     if unknown:
-        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26, Q1 or L1 to L13")
+        raise UsageError(f"unknown promise {unknown[0]!r}: expected S1 to S26, Q1, A1 to A6 or L1 to L13")
     return [promise for id, promise in CATALOGUE.items() if id in ids]

@@ -11,15 +11,15 @@ from ordercast.trace.columns import Columns, from_rows
 from ordercast.trace.schema import Header
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
-from ordercast.verify.columns import groups, identity, leaving, liveness, order, quasi, synchrony, views
+from ordercast.verify.columns import groups, identity, leaving, liveness, order, quasi, state, synchrony, views
 from ordercast.verify.columns.model import Run
 from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, unless_lost, verdicts, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
-    for module in (identity, views, synchrony, order, groups, liveness, leaving, quasi)
+    for module in (identity, views, synchrony, order, groups, liveness, leaving, quasi, state)
     for name, check in vars(module).items()
-    if name[0] in "slq" and name[1:].isdigit()
+    if name[0] in "aslq" and name[1:].isdigit()
 }
 
 # what must be read of a file to judge a promise; lists and details come with every view

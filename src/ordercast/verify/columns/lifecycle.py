@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ordercast.trace.schema import Kind
 from ordercast.trace.trace import Trace
 from ordercast.verify.columns.model import Run
 from ordercast.verify.plain import model as plain
+from ordercast.verify.plain import places
+from ordercast.verify.verdict import Finding
 
 _BUSY = (Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DECIDE, Kind.DELIVER, Kind.DROP, Kind.NOTE)
-_NOTES = frozenset(("t_loss", "probation", "rotation"))
+_NOTES = frozenset(("t_loss", "probation", "rotation")) | places.NOTES
 
 
 def lifecycle(run: Run) -> plain.Run:
@@ -37,3 +41,8 @@ def lifecycle(run: Run) -> plain.Run:
         run.__dict__["_lifecycle"] = out
     found: plain.Run = run.__dict__["_lifecycle"]
     return found
+
+
+def delegated(check: Callable[[plain.Run], Finding]) -> Callable[[Run], Finding]:
+    """A plain checker, over that."""
+    return lambda run: check(lifecycle(run))

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ordercast.trace.schema import Kind
 from ordercast.verify.bounds import Stability, delivery_ns
 from ordercast.verify.columns.groups import addressed, has_groups
-from ordercast.verify.columns.lifecycle import lifecycle
+from ordercast.verify.columns.lifecycle import delegated, lifecycle
 from ordercast.verify.columns.model import Array, Run
 from ordercast.verify.plain import liveness, settling
 from ordercast.verify.plain import model as plain
 from ordercast.verify.verdict import Finding, broken, cannot_judge, holds
 
-
-def _delegated(check: Callable[[plain.Run], Finding]) -> Callable[[Run], Finding]:
-    return lambda run: check(lifecycle(run))
-
-
-l1, l2, l8 = map(_delegated, (settling.l1, settling.l2, settling.l8))
-l5, l6, l7, l10 = map(_delegated, (liveness.l5, liveness.l6, liveness.l7, liveness.l10))
-l12 = _delegated(liveness.l12)
+l1, l2, l8 = map(delegated, (settling.l1, settling.l2, settling.l8))
+l5, l6, l7, l10 = map(delegated, (liveness.l5, liveness.l6, liveness.l7, liveness.l10))
+l12 = delegated(liveness.l12)
 
 
 def l3(run: Run) -> Finding:

@@ -6,15 +6,26 @@ from collections.abc import Callable, Sequence
 
 from ordercast.trace.trace import Trace
 from ordercast.verify.catalogue import chosen
-from ordercast.verify.plain import groups, identity, leaving, liveness, order, quasi, settling, synchrony, views
+from ordercast.verify.plain import (
+    groups,
+    identity,
+    leaving,
+    liveness,
+    order,
+    quasi,
+    settling,
+    state,
+    synchrony,
+    views,
+)
 from ordercast.verify.plain.model import Run
 from ordercast.verify.verdict import Finding, Verdict, cannot_judge, missing, unless_lost, verdicts, without_end
 
 CHECKS: dict[str, Callable[[Run], Finding]] = {
     name.upper(): check
-    for module in (identity, views, synchrony, order, groups, settling, liveness, leaving, quasi)
+    for module in (identity, views, synchrony, order, groups, settling, liveness, leaving, quasi, state)
     for name, check in vars(module).items()
-    if name[0] in "slq" and name[1:].isdigit()
+    if name[0] in "aslq" and name[1:].isdigit()
 }
 
 

@@ -1,0 +1,138 @@
+"""What notes tell of replicated states: where each life stood, what led from place to place, what was answered, lost.
+
+A place is (n, digest).  Digests are chained, so a place has one past wherever it is seen; only a merged state has
+several before it.  Names of calls are (caller, its life, its number); steps that are nobody's calls have none.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ordercast.trace.schema import Kind, Row
+from ordercast.verify.plain.model import Life, Run, ViewKey, view_key
+
+NOTES = frozenset(("state", "applied", "answered", "lost", "state lost"))
+Place = tuple[int, str]
+Call = tuple[int, int, int]
+
+
+class Told(NamedTuple):
+    """One note, and where its life stood before it."""
+
+    life: Life
+    row: Row
+    name: str
+    fields: dict[str, Any]
+    before: Place | None
+
+    @property
+    def place(self) -> Place:
+        return self.fields["n"], self.fields["h"]
+
+    @property
+    def what(self) -> str:
+        return str(self.fields.get("what", ""))
+
+    @property
+    def view(self) -> ViewKey:
+        key = view_key(self.row)
+        assert key is not None
+        return key
+
+    @property
+    def epoch(self) -> ViewKey:
+        """The decision that the state belongs to."""
+        seq, _, rep = self.fields["epoch"].partition(".")
+        return int(seq), int(rep)
+
+
+class Places:
+    """Of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.before: dict[Place, tuple[Place, ...]] = {}
+        self.led: dict[Place, tuple[Call, ...]] = {}  # the calls of the step that led to it
+        self.told = [told for life in run.lives for told in self._walk(life)]
+        self._past: dict[Place, frozenset[Place]] = {}
+        self._calls: dict[Place, frozenset[Call]] = {}
+
+    def _walk(self, life: Life) -> list[Told]:
+        out: list[Told] = []
+        place: Place | None = None
+        for row in life.of(Kind.NOTE):
+            fields = row.detail or {}
+            if fields.get("name") not in NOTES:
+                continue
+            told = Told(life, row, fields["name"], fields, place)
+            out.append(told)
+            if told.name == "applied":
+                self._led(told)
+            if told.name in ("applied", "state"):
+                place = told.place
+            for part in fields.get("parts", ()):
+                self.before[told.place] = (*self.before.get(told.place, ()), (part[0], part[1]))
+        return out
+
+    def _led(self, told: Told) -> None:
+        fields, place = told.fields, told.place
+        if told.before is not None and place not in self.before:
+            self.before[place] = (told.before,)
+        calls = range(fields["first"], fields["first"] + fields["count"]) if fields["caller"] else ()
+        self.led[place] = tuple((fields["caller"], fields["life"], number) for number in calls)
+
+    def past(self, place: Place) -> frozenset[Place]:
+        """It, and all before it."""
+        if place not in self._past:
+            seen, todo = {place}, [place]
+            while todo:
+                for earlier in self.before.get(todo.pop(), ()):
+                    if earlier not in seen:
+                        seen.add(earlier)
+                        todo.append(earlier)
+            self._past[place] = frozenset(seen)
+        return self._past[place]
+
+    def calls(self, place: Place) -> frozenset[Call]:
+        """All that were applied on the way there."""
+        if place not in self._calls:
+            self._calls[place] = frozenset(call for each in self.past(place) for call in self.led.get(each, ()))
+        return self._calls[place]
+
+    @cached_property
+    def decided(self) -> dict[ViewKey, list[Told]]:
+        """By view, in their order: who took part in its decision, sooner or later."""
+        out: dict[ViewKey, list[Told]] = {}
+        for told in self.told:
+            if told.name == "state" and told.what == "decided":
+                out.setdefault(told.epoch, []).append(told)
+        return dict(sorted(out.items()))
+
+    @cached_property
+    def entered(self) -> dict[ViewKey, list[Told]]:
+        """By view: where each stood as it began."""
+        out: dict[ViewKey, list[Told]] = {}
+        for told in self.told:
+            if told.name == "state" and told.what == "view":
+                out.setdefault(told.view, []).append(told)
+        return out
+
+    def gone(self, holders: set[int], place: Place, call: Call | None, time_ns: int) -> bool:
+        """Whether every one of these members has begun a life since, before this time, that found nothing of it: its
+        disk was lost, or the life before had not written it."""
+
+        def lacks(told: Told) -> bool:
+            has = place in self.past(told.place) if call is None else call in self.calls(told.place)
+            return told.row.time_ns <= time_ns and not has
+
+        found = [told for told in self.told if told.name == "state" and told.what == "found"]
+        return all(any(told.life.member == member and lacks(told) for told in found) for member in holders)
+
+
+def places(run: Run) -> Places:
+    """Made once for a run."""
+    if "_places" not in run.__dict__:
+        run.__dict__["_places"] = Places(run)
+    made: Places = run.__dict__["_places"]
+    return made

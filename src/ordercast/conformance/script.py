@@ -12,7 +12,8 @@ A script is blocks of commands, a line of dashes, and what they answered::
     2> all: Data seq=1
 
 Packets wait in one FIFO channel per ordered pair until the script passes or drops them; time stands still until it
-advances.  ``members 5 protocol=multiring rings=1,2,3/3,4,5``: two nets, 3 is on both.  ``rewrite`` writes the right side anew, for a person to read and commit.
+advances.  ``members 5 protocol=multiring rings=1,2,3/3,4,5`` has two nets, and 3 is on both.  ``rewrite`` writes the
+right side anew, for a person to read and commit.
 """
 
 from __future__ import annotations

@@ -71,6 +71,14 @@ class Stock(Replica):
     def lies(self) -> int:
         return ["three"]  # type: ignore[return-value]
 
+    @ordered
+    def ends(self) -> None:
+        next(iter(()))
+
+    @ordered
+    def deep(self, value: Any) -> None:
+        self.items["deep"] = 1
+
     def total(self) -> int:
         return sum(self.items.values())
 
@@ -100,6 +108,8 @@ def test_an_exception_is_the_callers_alone_and_the_state_stays_the_same_everywhe
         assert (good, other) == (1, 2) and isinstance(bad, ValueError) and str(bad) == "none of tea"
         with pytest.raises(UsageError, match=r"Stock.colour: not annotated in the class, so it would not be a part"):
             await one.careless()
+        with pytest.raises(RuntimeError, match="a method raised StopIteration"):
+            await one.ends()
         with pytest.raises(TypeError, match=r"Stock.lies: its result is not what its annotation says"):
             await one.lies()
         bus.same()
@@ -387,6 +397,28 @@ def test_calls_of_a_method_or_with_arguments_that_do_not_exist_change_nothing() 
             type(answer) is entries.Raised and "its class does not have" in str(answer.why) for answer in answers
         )
         assert bus.states() == before
+
+    run(work())
+
+
+def test_no_bytes_of_a_call_end_a_member() -> None:
+    async def work() -> None:
+        bus, members = three()
+        stocks = await everywhere(members, "stock", Stock)
+        await stocks[0].add("tea")
+        await stocks[0].line(Line(["a", "b"]))
+        draw, good = random.Random(3), [data for _, data in bus.log]
+        number = next(method.number for method in Stock._shape.methods if method.name == "deep")
+        calls = [good[-1][:8] + bytes((number,)) + b"\x91" * depth + b"\xc0" for depth in (10, 100_000)]
+        for _ in range(3000):
+            data = bytearray(draw.choice(good))
+            for _ in range(draw.randint(1, 4)):
+                data[draw.randrange(len(data))] = draw.randrange(256)
+            calls.append(bytes(data[: draw.choice([len(data), draw.randrange(len(data) + 1)])]))
+        context = Context(Peer(2, 1), 1, bus.n, b"", 0, bus.lives())
+        for member in members:
+            member.machine.apply(calls, context)
+        bus.same()
 
     run(work())
 

@@ -162,6 +162,8 @@ def refusal(why: str) -> OrdercastError:
 
 
 def _fail(future: Future, why: BaseException) -> None:
+    if isinstance(why, StopIteration):  # which no future can hold
+        why = RuntimeError(f"a method raised StopIteration: {why}")
     if not future.done():
         future.set_exception(why)
         future.exception()  # it is no fault if nobody asks any more

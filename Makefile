@@ -3,7 +3,7 @@
 # make test      all tests, in three processes (one file: make test TESTS=tests/unit/test_wire.py; in one process: WORKERS=0)
 # make lint      style, types, pages that are out of date
 # make bench     figures of this machine
-# make bench-setup  what the benchmarks in benchmarks/ need beside, into .venv (DuckDB, Polars, SimPy)
+# make bench-setup  what the benchmarks in benchmarks/ need beside, into .venv (DuckDB, Polars, PySyncObj, SimPy)
 # make campaign  thousands of random groups with random faults, judged; goes on where it was interrupted
 # make mutants   known-bad variants of every protocol, each of which the swarm must find
 # make fuzz      a million forged packets per protocol between honest members, ten million damaged inputs at every door; goes on where it was interrupted

@@ -125,6 +125,10 @@ def test_bad_joins_with_objects() -> None:
             ordercast.join("x", me=1, members=1, protocol=protocol, insecure=True, objects=given)  # type: ignore[arg-type]
 
     async def work() -> None:
+        one, _ = joined(2, "totem", objects={"d": ordercast.Dict()}, at_least=1, timeout=0.5)
+        words = "waits for its objects: a primary view, of all members at a group's beginning: given up after 0.5 s"
+        with pytest.raises(ordercast.JoinTimeout, match=words):
+            await one.__aenter__()
         (plain,) = joined()
         async with plain:
             with pytest.raises(UsageError, match=r"has no objects: expected join\(objects=...\) at all members"):
@@ -148,6 +152,42 @@ def test_members_with_and_without_objects_do_not_let_each_other_in() -> None:
             await without.__aenter__()
         joining.cancel()
         await asyncio.wait([joining])
+
+    run(work())
+
+
+def test_a_group_that_stops_as_a_whole_comes_back_with_what_was_durable(tmp_path: Path) -> None:
+    port, *ports = free_ports(4)
+    members = {k: f"127.0.0.1:{at}" for k, at in enumerate(ports, 1)}
+    words: dict[str, Any] = {"members": members, "port": port, "insecure": True, "at_least": 3, "state_dir": tmp_path}
+
+    async def life(began: dict[str, int]) -> list[dict[str, int]]:
+        tables = {me: ordercast.Dict[str, int]() for me in members}
+        groups = [ordercast.join(f"d-{port}", me=me, objects={"d": tables[me]}, **words) for me in members]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        assert all(table.items() == began for table in tables.values())
+        await asyncio.gather(*(tables[me].set(f"{len(began)} {me}", me, durable=True) for me in members))
+        await asyncio.gather(*(table.sync() for table in tables.values()))
+        for group in groups:
+            group._close(ordercast.Closed("the power is cut"))
+        return [table.items() for table in tables.values()]
+
+    async def work() -> None:
+        first, *_ = await life({})
+        assert len(first) == 3
+        assert all(len(items) == 6 for items in await life(first))
+
+    run(work())
+
+
+def test_durable_calls_need_a_disk() -> None:
+    async def work() -> None:
+        table = ordercast.Dict[str, int]()
+        (group,) = joined(1, "totem", objects={"d": table})
+        async with group:
+            with pytest.raises(UsageError, match="durable: this member keeps nothing on disk: expected a state_dir"):
+                await table.set("a", 1, durable=True)
+            await table.set("a", 1)
 
     run(work())
 

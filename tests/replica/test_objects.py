@@ -71,6 +71,14 @@ class Stock(Replica):
     def lies(self) -> int:
         return ["three"]  # type: ignore[return-value]
 
+    @ordered
+    def ends(self) -> None:
+        next(iter(()))
+
+    @ordered
+    def deep(self, value: Any) -> None:
+        self.items["deep"] = 1
+
     def total(self) -> int:
         return sum(self.items.values())
 
@@ -100,6 +108,8 @@ def test_an_exception_is_the_callers_alone_and_the_state_stays_the_same_everywhe
         assert (good, other) == (1, 2) and isinstance(bad, ValueError) and str(bad) == "none of tea"
         with pytest.raises(UsageError, match=r"Stock.colour: not annotated in the class, so it would not be a part"):
             await one.careless()
+        with pytest.raises(RuntimeError, match="a method raised StopIteration"):
+            await one.ends()
         with pytest.raises(TypeError, match=r"Stock.lies: its result is not what its annotation says"):
             await one.lies()
         bus.same()
@@ -387,6 +397,28 @@ def test_calls_of_a_method_or_with_arguments_that_do_not_exist_change_nothing() 
             type(answer) is entries.Raised and "its class does not have" in str(answer.why) for answer in answers
         )
         assert bus.states() == before
+
+    run(work())
+
+
+def test_no_bytes_of_a_call_end_a_member() -> None:
+    async def work() -> None:
+        bus, members = three()
+        stocks = await everywhere(members, "stock", Stock)
+        await stocks[0].add("tea")
+        await stocks[0].line(Line(["a", "b"]))
+        draw, good = random.Random(3), [data for _, data in bus.log]
+        number = next(method.number for method in Stock._shape.methods if method.name == "deep")
+        calls = [good[-1][:8] + bytes((number,)) + b"\x91" * depth + b"\xc0" for depth in (10, 100_000)]
+        for _ in range(3000):
+            data = bytearray(draw.choice(good))
+            for _ in range(draw.randint(1, 4)):
+                data[draw.randrange(len(data))] = draw.randrange(256)
+            calls.append(bytes(data[: draw.choice([len(data), draw.randrange(len(data) + 1)])]))
+        context = Context(Peer(2, 1), 1, bus.n, b"", 0, bus.lives())
+        for member in members:
+            member.machine.apply(calls, context)
+        bus.same()
 
     run(work())
 
@@ -824,16 +856,16 @@ def test_leader() -> None:
     run(work())
 
 
-def test_parts_of_a_split_group_never_give_one_number_twice() -> None:
-    ids = (3, 5, 8)
-    fences: list[int] = []
-    for present in ((3, 5, 8), (3, 8), (5,), (5, 8), (8,)):
-        one = Objects(Peer(present[0], 1), ids)
-        one.step.begin(Context(Peer(3, 1), 1, 0, b"", 0, tuple(Peer(id, 1) for id in present)))
-        fence = 0
-        for _ in range(4):
-            fence = one.step.number_above(fence)
-            fences.append(fence)
-    alone = [fences[k : k + 4] for k in range(0, 20, 4)]
-    assert alone[0] == [3, 6, 9, 12] and alone[2] == [4, 7, 10, 13] and alone[4] == [5, 8, 11, 14]
-    assert alone[2] == alone[3], "parts that cannot be at once may"
+def test_parts_of_a_split_group_do_not_come_to_one_number() -> None:
+    def numbers(caller: int, seed: bytes) -> list[int]:
+        step = Objects(Peer(caller, 1), splits=True).new_step()
+        out = [0]
+        for first in range(5):
+            step.begin(Context(Peer(caller, 1), first, 0, seed, 0, ()))
+            out.append(step.number_above(out[-1]))
+        assert out == sorted(set(out)) and [number >> 32 for number in out] == list(range(6))
+        return out[1:]
+
+    assert numbers(1, b"h") == numbers(1, b"h")
+    assert not {*numbers(1, b"h")} & {*numbers(2, b"h")} and not {*numbers(1, b"h")} & {*numbers(1, b"g")}
+    assert Objects(Peer(1, 1)).new_step().number_above(7) == 8

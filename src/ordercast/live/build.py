@@ -171,9 +171,9 @@ def make_node(
         maker = info.tagger if me == TAGGER else info.factory
         assert maker is not None
         stack = maker(setup)
-        machine = Objects(Peer(me, incarnation), _parts(config)) if objects else None
+        machine = Objects(Peer(me, incarnation), config.partition == ALL_CONTINUE) if objects else None
         if machine is not None:
-            stack = Stack(StackNode(State(machine, setup, info.provides), [stack.top]))
+            stack = Stack(StackNode(State(machine, setup, info.provides, storage.found()), [stack.top]))
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
         values |= {"objects": "yes"} if objects else {}
         seals = sealing(config, identity, storage, info)
@@ -191,11 +191,6 @@ def make_node(
             recorder.close()
         storage.close()
         raise
-
-
-def _parts(config: GroupConfig) -> tuple[MemberId, ...]:
-    """The members, if parts of a group that splits may all go on."""
-    return config.ids if config.partition == ALL_CONTINUE else ()
 
 
 def _recorder(config: GroupConfig, setup: Setup, trace: Trace) -> Recorder:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from ordercast.errors import Closed, FateUnknown, NotPrimary, OrdercastError, Overloaded, RunError, TooLarge
+from ordercast.errors import Closed, FateUnknown, NotPrimary, OrdercastError, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import MESSAGE_BYTES_MAX
 from ordercast.live.calls import service_of
 from ordercast.live.told import Told
@@ -154,12 +154,16 @@ def refusal(why: str) -> OrdercastError:
         return NotPrimary("this member's view is not primary, and nothing is called in it: wait for one that is")
     if why == "closed":
         return Closed("the group was left")
+    if why == "no disk":
+        return UsageError("durable: this member keeps nothing on disk: expected a state_dir")
     if why == "too large":
         return TooLarge("a call above the limit of the group's messages")
     return RunError(f"not accepted: {why}")
 
 
 def _fail(future: Future, why: BaseException) -> None:
+    if isinstance(why, StopIteration):  # which no future can hold
+        why = RuntimeError(f"a method raised StopIteration: {why}")
     if not future.done():
         future.set_exception(why)
         future.exception()  # it is no fault if nobody asks any more

@@ -33,6 +33,7 @@ class Entry:
         self.config, self.me, self.at_least, self.timeout = config, me, at_least, timeout
         self.done = False  # the view has come
         self.pure = me in config.pure  # nobody reads
+        self.until: float | None = None  # by the event loop's clock: then it is given up
         self._wait: asyncio.Future[None] | None = None
         self._groups: dict[str, GroupView] = {}  # as they were told before it
 
@@ -65,6 +66,8 @@ class Entry:
 
     async def wait(self, node: Node) -> None:
         """Until the view has come; JoinTimeout with what is known, if it does not in time."""
+        if self.timeout is not None:
+            self.until = asyncio.get_running_loop().time() + self.timeout
         if not node.info.views:
             await self._tagger(node)
             return

@@ -101,8 +101,8 @@ class Group:
         """Wait for a view of enough members (without views, for the tagger), then for the objects it begins with."""
         try:
             await self._entry.wait(self.node)
-            for name, object in (self._objects or {}).items() if self._end is None else ():
-                await self.replicate(name, object)
+            if self._replicas is not None and self._end is None:
+                await self._replicas.begin(self._objects or {}, self._entry)
         except BaseException:
             self._close(Closed("joining was given up"))
             raise

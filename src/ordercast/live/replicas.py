@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ordercast.contract import Event
-from ordercast.errors import FateUnknown, NotPrimary, OrdercastError, RunError, UsageError
+from ordercast.errors import FateUnknown, JoinTimeout, NotPrimary, OrdercastError, RunError, UsageError
 from ordercast.live.calling import Calling, ObjectDoor
+from ordercast.live.entry import SAY_SECONDS, Entry
 from ordercast.live.node import Node
 from ordercast.replica.entries import head_of
 from ordercast.replica.objects import Objects
@@ -25,7 +26,7 @@ log = logging.getLogger("ordercast")
 WORDS = {
     UNDECIDED: "objects: the view has not decided whose state counts",
     BEHIND: "objects: the state is on its way here",
-    HALTED: "objects: a primary view",
+    HALTED: "objects: a primary view, of all members at a group's beginning",
     ENDED: "objects: this member is no replica any more",
 }
 
@@ -36,7 +37,7 @@ class Replicas:
     def __init__(self, objects: Objects, provides: tuple[Service, ...], submit: Callable[[Calls], str]) -> None:
         self.objects = objects
         self.calling = Calling(objects.me, provides, submit)
-        self.standing = Standing(UNDECIDED, 0, b"")
+        self.standing = Standing(HALTED, 0, b"")
         self._wanted: dict[str, tuple[Replica, bool, bool]] = {}  # what the application has brought to life
         self._coming: set[str] = set()  # those of them that are on their way
         self._changed: set[asyncio.Future[None]] = set()
@@ -49,6 +50,23 @@ class Replicas:
         return None if node.objects is None else cls(node.objects, node.info.provides, node.tell)
 
     # ------------------------------------------------------------------------------------------------ the application
+
+    async def begin(self, objects: Mapping[str, Replica], entry: Entry) -> None:
+        """Have these before the member has joined; JoinTimeout with what is known, if that takes too long."""
+        loop = asyncio.get_running_loop()
+        saying = loop.call_later(SAY_SECONDS, lambda: log.warning("%s", self._words(entry))) if objects else None
+        try:
+            async with asyncio.timeout_at(entry.until):
+                for name, object in objects.items():
+                    await self.replicate(name, object)
+        except TimeoutError:
+            raise JoinTimeout(f"{self._words(entry)}: given up after {entry.timeout:g} s") from None
+        finally:
+            if saying is not None:
+                saying.cancel()
+
+    def _words(self, entry: Entry) -> str:
+        return f"member {entry.me} of {entry.config.group} waits for its {self.waits() or 'objects'}"
 
     async def replicate(self, name: str, object: R, service: Service | str | None = None, durable: bool = False) -> R:
         """Have an object of this name in the group, and `object` be it here."""

@@ -107,7 +107,7 @@ class Bound:
         try:
             method = self.methods[call[KEY]]
             args = method.decode(call[KEY + 1 :])
-        except (IndexError, msgspec.MsgspecError, ValueError, OverflowError) as why:
+        except (IndexError, msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as why:
             return Raised(
                 UsageError(f"object {self.head.name!r}: a call that its class does not have: {short(why, 120)}")
             )

@@ -23,7 +23,7 @@ from ordercast.replica.pieces import GROUP, OBJECT, STATE, STEP, GroupHead, Join
 from ordercast.replica.replica import Called, Door, Here, Replica, Step
 from ordercast.replica.shapes import encode
 from ordercast.state.machine import Call, Context, Mark, Part
-from ordercast.types import MemberId, Peer
+from ordercast.types import Peer
 from ordercast.words import short
 
 OBJECTS_MAX = 4_096
@@ -58,8 +58,8 @@ class Objects:
     digest = blake2b(b"ordercast objects 1", digest_size=16).digest()
     merges = True  # object by object, where its class does
 
-    def __init__(self, me: Peer, parts: Sequence[MemberId] = ()) -> None:
-        self.me, self._parts = me, tuple(parts)  # the configured members, where parts of a split group may all go on
+    def __init__(self, me: Peer, splits: bool = False) -> None:
+        self.me, self._splits = me, splits  # whether the parts of a split group may all go on
         self.step = self.new_step()
         self.present_now: tuple[Peer, ...] = ()
         self.classes: dict[tuple[str, bytes], type[Replica]] = {}  # what this program has for a name and a digest
@@ -67,7 +67,7 @@ class Objects:
         self._entries: World = {}
 
     def new_step(self) -> Step:
-        return Step(self._parts)
+        return Step(self._splits)
 
     # ----------------------------------------------------------------------------------------------- the application
 

@@ -40,10 +40,10 @@ _raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 class Step:
     """What comes with the call that is applied now; the same at all members."""
 
-    __slots__ = ("_parts", "_random", "_seed", "_time_ns", "caller", "members", "number")
+    __slots__ = ("_random", "_seed", "_splits", "_time_ns", "caller", "members", "number")
 
-    def __init__(self, parts: Sequence[MemberId] = ()) -> None:
-        self._parts = parts  # the configured members, where parts of a split group may all go on
+    def __init__(self, splits: bool = False) -> None:
+        self._splits = splits  # the parts of a split group may all go on
         self.caller, self.members = Peer(0, 0), cast(tuple[Peer, ...], ())
         self.number = 0  # the caller's own number of this call
         self._random: tuple[int, Random] | None = None
@@ -51,7 +51,7 @@ class Step:
 
     def begin(self, context: Context) -> None:
         """A batch of calls."""
-        self.caller, self.members = context.caller, context.members
+        self.caller, self.members, self.number = context.caller, context.members, context.first
         self._seed, self._time_ns, self._random = context.seed, context.time_ns, None
 
     @property
@@ -61,15 +61,14 @@ class Step:
     @property
     def random(self) -> Random:
         if self._random is None or self._random[0] != self.number:
-            self._random = self.number, Random(self._seed + self.number.to_bytes(8, "little"))
+            caller = self.caller
+            self._random = self.number, Random(f"{self._seed.hex()} {caller.id} {caller.incarnation} {self.number}")
         return self._random[1]
 
     def number_above(self, last: int) -> int:
-        """A larger number that no other part of a split group comes to: parts have different smallest members."""
-        if not self._parts or not self.members:
-            return last + 1
-        rank = self._parts.index(min(peer.id for peer in self.members))
-        return (last // len(self._parts) + 1) * len(self._parts) + rank
+        """A larger number, which no other part of a split group comes to, where several may go on: its upper half
+        counts, its lower one is drawn, and another call in another history draws another."""
+        return (last >> 32) + 1 << 32 | self.random.getrandbits(32) if self._splits else last + 1
 
 
 class Called(Struct, frozen=True):

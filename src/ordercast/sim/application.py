@@ -39,8 +39,6 @@ class Turns:
 class Application:
     """One member's, over all lives of its process."""
 
-    listens = False  # whether it is given what is delivered
-
     def __init__(
         self,
         scenario: Scenario,
@@ -205,7 +203,7 @@ class Application:
             self.pump()
 
     def hears(self, batches: list[Batch]) -> None:
-        """What was delivered, if it listens."""
+        """What was delivered, if its host listens."""
 
     def absent(self) -> None:
         """Its process crashed: nobody waits for its turn."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 CostFunction = Callable[[str, int, int, int], tuple[int, int]]
 """(input or action, bytes, messages, work) -> (busy ns, latency ns).  Words: receive, transmit, submit, deliver, timer,
-work, and start, stored, unreachable, room, leave."""
+work, and start, stored, unreachable, room, leave.  The work of a packet: the frames it carries."""
 
 
 def linear_cost(hosts: Costs) -> CostFunction | None:
@@ -90,12 +90,11 @@ class Host:
     """State of one member's host and process, as the world keeps it."""
 
     __slots__ = (
-        "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy",
-        "caller", "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id",
-        "incarnation", "incoming", "known", "last", "late", "left", "lives", "nets", "offset", "own", "paused",
-        "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack", "suspended",
-        "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views",
-        "wall_ns",
+        "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "caller",
+        "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation",
+        "incoming", "known", "last", "late", "left", "listens", "lives", "nets", "offset", "own", "paused", "peer",
+        "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack", "suspended", "timeouts",
+        "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views", "wall_ns",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +125,7 @@ class Host:
         self.peer = Peer(id, 0)
         self.recorder: Any = None
         self.application: Application
+        self.listens = False  # the application is given what is delivered
         self.caller: Caller | None = None
         self.forget()
 
@@ -142,8 +142,8 @@ class Host:
     def refresh(self) -> None:
         """Whether it may be called straight from the queue; and the constant part of its clock."""
         clock = self.clock
-        listens = self.application.listens
-        self.simple = self.cost is None and clock.ppm == 0 and not self.traps and self.consumer is None and not listens
+        waits = self.traps or self.consumer is not None or self.listens
+        self.simple = self.cost is None and clock.ppm == 0 and not waits
         self.plain = (
             self.simple
             and self.up

@@ -30,8 +30,6 @@ Said = dict[tuple[int, int, int], Message]  # by sender, incarnation, counter
 class Sharing(Application):
     """One site; a member that is no sender only listens."""
 
-    listens = True
-
     def __init__(
         self, scenario: Scenario, driver: Driver, host: Host, service: Service, said: Said, groups: tuple[str, ...]
     ) -> None:

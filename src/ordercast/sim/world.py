@@ -147,6 +147,7 @@ class World:
         for id, host in hosts.items():  # the tagger's has nothing to say
             if load.regime == "sharing":
                 host.application = Sharing(scenario, self.driver, host, service, said, groups.get(id, ()))
+                host.listens = True
                 continue
             line = submissions(id, share.get(id, 0))
             host.application = Application(scenario, self.driver, host, line, service, turns, groups.get(id, ()))

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -381,7 +382,8 @@ def killed(args: argparse.Namespace) -> dict[str, Any]:
         words = {"ports": ports, "folder": str(folder), "round": turn}
         children = [Child("killed_member", me=me, **words) for me in (1, 2, 3)]
         try:
-            found = [set(child.hear()["found"]) for child in children]
+            with ThreadPoolExecutor(MEMBERS) as pool:  # who waits to be heard stands still
+                found = list(pool.map(lambda child: set(child.hear()["found"]), children))
             seconds.append(time.monotonic() - begun)
             lost.append(sorted(answered - set.intersection(*found)))
             for child in children:

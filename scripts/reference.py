@@ -165,6 +165,17 @@ def picture_of_promises() -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
+def picture_of_two_rings() -> str:
+    """1 and 2 on one ring, 4 and 5 on the other, 3 on both."""
+    load = Load(regime="periodic", rate=100.0, start_ms=300.0)
+    scenario = Scenario(
+        protocol="multiring", members=5, senders=(1, 5), messages=4, seed=3, load=load,
+        nets=(Net(members=(1, 2, 3)), Net(members=(3, 4, 5))),
+    )  # fmt: skip
+    title = "multiring: 3 joins the rings of 1 2 3 and 3 4 5; all deliver in one order"
+    return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
+
+
 def picture_of_roles() -> str:
     """1, 2 and 3 are close to each other, 4 and 5 far away; 1 and 4 give tickets."""
     far = tuple(Edge(a=a, b=b, us=5000.0) for a in (1, 2, 3) for b in (4, 5))
@@ -182,6 +193,7 @@ PICTURES = {
     "docs/img/hybrid.svg": picture_of_roles,
     "docs/img/symmetric.svg": picture_of_promises,
     "docs/img/dpg.svg": picture_of_an_absence,
+    "docs/img/multiring.svg": picture_of_two_rings,
     "docs/img/dpg_graph.svg": graph_picture.picture,
     "docs/img/allack.svg": lambda: picture_of_votes("allack"),
     "docs/img/toto.svg": lambda: picture_of_votes("toto"),

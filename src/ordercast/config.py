@@ -28,7 +28,7 @@ from ordercast.nets import PORT as PORT
 from ordercast.nets import Member as Member
 from ordercast.nets import NetConfig as NetConfig
 from ordercast.nets import Ring as Ring
-from ordercast.nets import RingEntry, RingMember, net_of, rings_of, written_member, written_net, written_ring
+from ordercast.nets import RingEntry, RingMember, elsewhere, net_of, rings_of, written_member, written_net, written_ring
 from ordercast.toml_input import Need, Rule, Source, string, word
 from ordercast.types import ALL_CONTINUE, POLICIES
 from ordercast.words import meant, short
@@ -234,6 +234,8 @@ def _build(source: Source, base: Path, me: int | None, environ: Mapping[str, str
         source.data["key"] = "group.key"  # told here, where it is not repeated
         source.fault("key", "expected the name of a file, never the key itself")
     file: Any = source.part(source.data, shape)
+    if several:
+        elsewhere(source, file, me, here)
     options = None
     if not source.faulty("protocol", "options"):
         info = registry.get(file.protocol)

@@ -107,6 +107,13 @@ def net_of(source: Source, path: str, written: Any, net: NetConfig, members: Seq
     return net
 
 
+def elsewhere(source: Source, file: RingsWritten, me: int | None, here: bool) -> None:
+    """Interfaces of rings that `me` is not on are other machines'; none is this one's if no member is to run here."""
+    others = [k for k, entry in enumerate(file.net) if not here or (me is not None and me not in entry.members)]
+    paths = [f"net[{k}].interface" for k in others]
+    source.faults = [fault for fault in source.faults if fault[0] not in paths]
+
+
 def rings_of(source: Source, file: RingsWritten) -> tuple[tuple[Ring, ...], tuple[Member, ...]]:
     """The networks of a group that has several, and each member's place on each of its; every fault in them."""
     if not source.faulty("protocol") and not registry.get(file.protocol).rings:

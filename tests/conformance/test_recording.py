@@ -10,7 +10,8 @@ import pytest
 from ordercast import registry
 from ordercast.cli import main
 from ordercast.conformance.recording import replay_file
-from ordercast.sim.scenario import Scenario
+from ordercast.sim.faults import Crash
+from ordercast.sim.scenario import Net, Scenario
 from ordercast.sim.world import run
 
 
@@ -29,6 +30,18 @@ def test_replays_byte_for_byte(recording: Path, capsys: pytest.CaptureFixture[st
     assert result.difference == "" and result.inputs > 20
     assert main(["replay", str(recording.parent)]) == 0
     assert f"{result.inputs} passed, 0 failed" in capsys.readouterr().out
+
+
+def test_a_gateway_replays_byte_for_byte(tmp_path: Path) -> None:
+    """Two rings, on one of which a member dies; what each of them said on which net is in the recording."""
+    nets = (Net(members=(1, 2, 3)), Net(members=(3, 4)))
+    scenario = Scenario(protocol="multiring", members=4, messages=30, nets=nets, faults=(Crash(member=1, at_ms=200.0),))
+    outcome = run(scenario, level="record", record=tmp_path)
+    assert outcome.notes["forward"] and outcome.notes["vector message"]
+    for path in tmp_path.rglob("member-*.inputs"):
+        result = replay_file(path)
+        assert result.difference == "" and result.inputs > 100, (path, result)
+    assert len(list(tmp_path.rglob("member-3-*.inputs"))) == 1
 
 
 def test_any_flipped_byte_is_reported(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:

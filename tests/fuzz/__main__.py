@@ -53,7 +53,8 @@ def main() -> int:
 def damage(wanted: int, out: Path) -> int:
     """So many inputs, in pieces; the counts per target are kept."""
     path, shares = out / "inputs.json", inputs.targets()
-    done: dict[str, int] = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+    kept: dict[str, int] = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+    done = {target: count for target, count in kept.items() if target in shares}
     out.mkdir(parents=True, exist_ok=True)
     for target, share in shares.items():
         while done.get(target, 0) < wanted * share // sum(shares.values()):

@@ -61,11 +61,11 @@ class Forger:
         elif type(value) is int and value not in self.numbers:
             self.numbers.append(value)
 
-    def make(self) -> tuple[Packet, bytes] | None:
-        """A packet and its bytes; None if none of the tries is well-formed."""
+    def make(self, wanted: type[Packet] | None = None) -> tuple[Packet, bytes] | None:
+        """A packet, of any type or of this one, and its bytes; None if none of the tries is well-formed."""
         rng = self.rng
         for _ in range(TRIES):
-            kind = rng.choice(list(self.shapes))
+            kind = wanted or rng.choice(list(self.shapes))
             real = self.packets[kind]
             try:
                 if real and rng.random() < 0.8:

@@ -1,21 +1,25 @@
 """Damaged inputs at every door: each gives what is documented for it, or its documented error, and nothing else.
 
-Targets: a datagram's header; sealed datagrams that were changed on the way; what a holder of the key may say, of each
-protocol; a configuration; files of traces; recordings.  Input k of a target follows from (target, k) alone.
+Targets: a datagram's header; sealed datagrams that were changed on the way; what a holder of the key may say, each
+type of packet of each protocol; a configuration; files of traces; recordings.  Input k of a target follows from
+(target, k) alone.
 """
 
 from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from tests.fuzz.forger import Forger
+from tests.fuzz.overheard import forger_of
 
 from ordercast import config, registry
+from ordercast.contract import Packet
 from ordercast.drivers.admission import Admission
 from ordercast.drivers.guard import LIVES_MAX, Guard
 from ordercast.drivers.incoming import Incoming
@@ -28,7 +32,7 @@ from ordercast.trace.rows import RowFile
 from ordercast.trace.schema import Header, Kind, Row
 from ordercast.types import Identity, Peer
 from ordercast.wire import header
-from ordercast.wire.codec import Codec, origin
+from ordercast.wire.codec import origin
 from ordercast.wire.seal import GroupKey, Sealer
 
 Try = Callable[[random.Random], None]
@@ -64,22 +68,21 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
     return bytes(out)
 
 
-def said(forger: Forger, chance: random.Random) -> bytes:
-    """What a holder of the key might say: a packet by its types, terms, keys, then perhaps damaged; or anything."""
-    words = chance.randrange(8)
-    if words == 0:
+def said(forger: Forger, what: type[Packet] | str, chance: random.Random) -> bytes:
+    """What a holder of the key might say: a packet of this type, terms or a step of a key, then perhaps damaged; or
+    anything."""
+    if chance.random() < 0.1:
         return chance.randbytes(chance.randrange(1, 60))
-    if words == 1:
-        body = msgspec.msgpack.encode(
-            [chance.choice(("terms", "fresh")), {"protocol": "x"}, True, b"c" * 16, b"e" * 16]
-        )
-    elif words == 2:
+    if what == "terms":
+        words = chance.choice(("terms", "fresh"))
+        body = msgspec.msgpack.encode([words, {"protocol": "x"}, True, b"c" * 16, b"e" * 16])
+    elif what == "keys":
         names = ["0" * 16, "f" * 16]
         step = chance.choice(("add", "use", "drop", "have"))
         body = msgspec.msgpack.encode(["keys", step, names[0], names[1], names[:1], chance.choice(ODD), ""])
     else:
         forger.rng = chance
-        made = forger.make()
+        made = forger.make(what)
         body = made[1] if made is not None else b"\x90"
     return damaged(body, chance) if chance.random() < 0.5 else body
 
@@ -89,8 +92,8 @@ class Door:
 
     def __init__(self, protocol: str) -> None:
         identity = Identity(1, 100, (1, 2, 3), GROUP, 0)
-        self.codec, self.now, self.count, self.used = Codec(registry.get(protocol).packets), 0, 0, 0
-        self.forger = Forger(self.codec, random.Random(0))
+        self.forger = forger_of(protocol, random.Random(0))
+        self.codec, self.now, self.count, self.used = self.forger.codec, 0, 0, Counter[str]()
         ring, me = KeyRing([KEY], KEY.name), Peer(1, 100)
         self.guard = Guard(ring, identity, False, {})
         agreement = Agreement(me, (1, 2, 3), {"protocol": "x"}, 1000, secret=b"s")
@@ -105,7 +108,7 @@ class Door:
 
     def _got(self, now: int, net: int, peer: Peer, packet: Any, drops: int, body: Any) -> None:
         assert type(packet) in {origin(kind) for kind in self.codec.packets} and peer.id in (1, 2, 3)
-        self.used += 1
+        self.used[type(packet).__name__] += 1
 
     def sealed(self, body: bytes, chance: random.Random) -> bytes:
         self.count += 1
@@ -139,11 +142,12 @@ def of_sealed() -> Try:
     return one
 
 
-def of_inside(protocol: str) -> Try:
+def of_inside(protocol: str, word: str) -> Try:
     door = Door(protocol)
+    what = {origin(kind).__name__: origin(kind) for kind in door.codec.packets}.get(word, word)
 
     def one(chance: random.Random) -> None:
-        door.hear(door.sealed(said(door.forger, chance), chance), chance)
+        door.hear(door.sealed(said(door.forger, what, chance), chance), chance)
 
     return one
 
@@ -234,8 +238,13 @@ def of_recordings(folder: Path) -> Try:
 
 def targets() -> dict[str, int]:
     """Each target, and its share of all inputs: those behind files are dearer."""
-    inside = {f"inside {name}": 8 for name in registry.names()}
+    inside = {f"inside {name} {word}": 1 for name in registry.names() for word in inside_words(name)}
     return {"header": 20, "sealed": 20, **inside, "configuration": 1, "traces": 1, "recordings": 1}
+
+
+def inside_words(protocol: str) -> tuple[str, ...]:
+    """What a sealed datagram of a member holds: a packet of one of its types, terms, or a step of a key."""
+    return (*(origin(kind).__name__ for kind in registry.get(protocol).packets), "terms", "keys")
 
 
 def run(target: str, first: int, count: int) -> None:
@@ -246,7 +255,7 @@ def run(target: str, first: int, count: int) -> None:
         makers: dict[str, Callable[[], Try]] = {
             "header": lambda: of_header,
             "sealed": of_sealed,
-            "inside": lambda: of_inside(rest),
+            "inside": lambda: of_inside(*rest.split(" ")),
             "configuration": lambda: of_configuration(folder),
             "traces": lambda: of_traces(folder),
             "recordings": lambda: of_recordings(folder),

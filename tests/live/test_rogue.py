@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 import signal
 import socket
 import subprocess
@@ -17,15 +18,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from tests.fuzz.overheard import forger_of
 
+from ordercast import config as configuration
 from ordercast import keyfiles, registry
-from ordercast.contract import Packet
+from ordercast.contract import TAGGER
 from ordercast.drivers import guard
 from ordercast.drivers.rates import Rates
 from ordercast.drivers.terms import FreshTerms
+from ordercast.lab.bench import free_ports
 from ordercast.live import sieve
+from ordercast.live.build import make_node
 from ordercast.live.sockets import NetSockets
 from ordercast.types import Peer, Service
 from ordercast.wire import header
@@ -34,8 +38,6 @@ from ordercast.wire.seal import GroupKey, Sealer
 
 from .conftest import WAIT_SECONDS, Cli, environment, wait_for
 from .test_sealed import Load, _until, table, until_view
-
-PROTOCOLS = [name for name in registry.names() if registry.get(name).views]
 
 
 @contextlib.contextmanager
@@ -61,7 +63,7 @@ class Rogue:
     def __init__(self, config: dict[str, Any]) -> None:
         self.group = config["group"]
         self.targets = [("239.192.74.0", config["net"]["port"])]
-        for entry in config["member"]:
+        for entry in (*config["member"], *filter(None, [config.get("tagger")])):
             host, port = entry["address"].split(":")
             self.targets.append((host, int(port)))
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -92,33 +94,40 @@ class Rogue:
         self.sock.close()
 
 
-def some_packet(kind: type[Packet]) -> Packet | None:
-    """One of each type, filled with what its types allow."""
-    shape = origin(kind)
-    fields: dict[str, Any] = {}
-    for field in msgspec.structs.fields(shape):
-        if field.required:
-            fields[field.name] = _value(field.type)
-    with contextlib.suppress(Exception):
-        return shape(**fields)
-    return None
+@contextlib.contextmanager
+def numbering(config: dict[str, Any], folder: Path) -> Iterator[None]:
+    """The tagger of a group that has one, in this process."""
+    if "tagger" not in config:
+        yield
+        return
+    made, failed = configuration.make(config, TAGGER, folder), list[BaseException]()
+    node = make_node(
+        made, TAGGER, lambda events: None, failed.append, on_other_terms=lambda other: None,
+        folder=made.state_path(TAGGER),
+    )  # fmt: skip
+    node.start()
+    try:
+        yield
+        assert node.running and not failed, failed
+    finally:
+        node.stop()
+        node.storage.close()
 
 
-def _value(kind: Any) -> Any:
-    for guess in (9, (9,), b"x", "x", (), {}, None, [9, 9], [[9, 9]]):
-        with contextlib.suppress(msgspec.ValidationError, TypeError):
-            return msgspec.convert(guess, kind)
-    return None
+def made_up(protocol: str) -> Iterator[bytes]:
+    """Some of each type, well-formed: who has the key can say them."""
+    forger = forger_of(protocol, random.Random(17))
+    for kind in map(origin, forger.codec.packets):
+        some = [made[1] for _ in range(20) if (made := forger.make(kind)) is not None]
+        assert some, f"no {kind.__name__} was made"
+        yield from some[:3]
 
 
 def forged(config: dict[str, Any], protocol: str, key: GroupKey | None, life: Peer) -> Iterator[bytes]:
-    """What a process says that would like to be a life of the group: terms, and one packet of each type."""
-    codec = Codec(registry.get(protocol).packets)
-    packets = [FreshTerms({"protocol": protocol}, True, b"c" * 16, b"e" * 16)]
-    packets += [made for kind in codec.packets if (made := some_packet(kind)) is not None]
+    """What a process says that would like to be a life of the group: terms, and packets of each type."""
+    terms = Codec(registry.get(protocol).packets).encode(FreshTerms({"protocol": protocol}, True, b"c" * 16, b"e" * 16))
     sealer = None if key is None else Sealer(key, config["group"], life)
-    for counter, packet in enumerate(packets, 1):
-        body = codec.encode(packet)
+    for counter, body in enumerate([terms, *made_up(protocol)], 1):
         for number in (counter, 2**32 + counter, 2**64 - counter):
             if sealer is None:
                 yield header.pack(header.group_id(config["group"]), life.id, life.incarnation, number) + body
@@ -132,30 +141,42 @@ def raised(datagram: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("limited", [True, False], ids=["limited", "without rates"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", registry.names())
 def test_rogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, limited: bool) -> None:
     if not limited:  # what stands behind the rates holds without them
         monkeypatch.setattr(Rates, "take", lambda self, now, who: True)
         monkeypatch.setattr(sieve, "FLOOD_PER_S", 10**9)
     config = table(tmp_path, protocol=protocol, timeout_ms=1000)
+    if registry.get(protocol).tagger:
+        config["tagger"] = {"address": f"127.0.0.1:{free_ports(1)[0]}"}
     good, old = keyfiles.read(tmp_path / "group.key"), GroupKey(b"o" * 32)
+    rogues = (
+        (None, Peer(2, 2**62)), (None, Peer(9, 5)), (old, Peer(2, 2**62)), (old, Peer(9, 5)),
+        (good, Peer(9, 5)), (good, Peer(0, 5)), (good, Peer(2**32 - 1, 2**64 - 1)),
+        (good, Peer(2, 7)), (good, Peer(3, 2**63)), (good, Peer(2, 2**62)),
+    )  # fmt: skip
+    ids = {1, 2, 3, TAGGER} if "tagger" in config else {1, 2, 3}
     stranger, today = b"hello from outside", [b"%d" % k for k in range(30)]
 
     async def day(said: list[bytes]) -> Load:
         load = Load(config)
         await asyncio.gather(*(load.start(me, 3) for me in (1, 2, 3)))
+        known = {me: group.node.incoming.admission.last for me, group in load.groups.items()}
+        await _until(lambda: all(ids <= {me, *heard} for me, heard in known.items()))  # a view would tell
         for data in said:
             await load.groups[1 + len(data) % 3].send(data)
         await _until(lambda: all(len(got) >= len(said) for got in load.got.values()))
         return load
 
     async def run() -> None:
-        with wiretap() as yesterday:
+        with wiretap() as yesterday, numbering(config, tmp_path):
             load = await day([b"of yesterday %d" % k for k in range(30)])
             for group in [*load.groups.values()]:
                 await group.leave(timeout=5)
-        yesterday = yesterday[:600]
-        load = await day([])
+        with numbering(config, tmp_path):
+            await harassed(yesterday[:600], await day([]))
+
+    async def harassed(yesterday: list[bytes], load: Load) -> None:
         rogue = Rogue(config)
         with wiretap() as now:
             await load.groups[2].send(today[0])
@@ -166,11 +187,7 @@ def test_rogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, 
         await rogue.say(
             *map(raised, yesterday), *now, *map(raised, now), *[d[:-1] for d in now], *[d + b"x" for d in now]
         )
-        for key, life in (
-            (None, Peer(2, 2**62)), (None, Peer(9, 5)), (old, Peer(2, 2**62)), (old, Peer(9, 5)),
-            (good, Peer(9, 5)), (good, Peer(0, 5)), (good, Peer(2**32 - 1, 2**64 - 1)),
-            (good, Peer(2, 7)), (good, Peer(3, 2**63)), (good, Peer(2, 2**62)),
-        ):  # fmt: skip
+        for key, life in rogues:
             await rogue.say(*forged(config, protocol, key, life))
         for data in today[1:]:
             await load.groups[1 + len(data) % 3].send(data)
@@ -184,7 +201,8 @@ def test_rogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, 
             assert {"magic", "short"} <= drops.keys() and (limited or {"tag", "replay", "key"} <= drops.keys()), drops
             assert ("rate" in drops) is limited
             assert len(door._others) <= guard.LIVES_MAX and len(door._let_in) <= 8 * 3 and len(door.lacks) <= 8
-            assert {peer.id for peer in group.node.incoming.admission.last.values()} <= {1, 2, 3}
+            known = group.node.incoming.admission.last.values()
+            assert {peer.id for peer in known} <= ids and not {life for _, life in rogues} & set(known)
         said = rogue.heard()
         assert not said, "no answer to whom it may concern"
         rogue.close()
@@ -210,8 +228,6 @@ print(sent)
 def test_a_flood_changes_no_view(cli: Cli, tmp_path: Path) -> None:
     """Of datagrams that look like a member's, for a while: the view stays, status answers, messages go through."""
     config = table(tmp_path, timeout_ms=2000)
-    from ordercast import config as configuration
-
     made = configuration.make(config, base=tmp_path)
     file = tmp_path / "group.toml"
     file.write_text(configuration.dump(made))

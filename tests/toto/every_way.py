@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
 
 from tests.toto.dags import Dag, all_dags, steps
 from tests.toto.definition import Definition
 
-from ordercast.protocols.toto.ballots import Ballots, Key
+from ordercast.protocols.toto.ballots import Ballots, Key, Vector
 
 Sets = list[list[Key]]
 
@@ -31,12 +31,13 @@ def drained(ballots: Ballots | Definition) -> Sets:
 
 
 def clone(ballots: Ballots) -> Ballots:
-    twin = copy.copy(ballots)
+    twin = object.__new__(type(ballots))
+    twin.__dict__.update(ballots.__dict__)
     twin.log = [line[:] for line in ballots.log]
     twin.queue = [line.copy() for line in ballots.queue]
     twin.first = [line[:] for line in ballots.first]
-    for name in ("base", "last", "head", "candidates", "votes", "tail"):
-        setattr(twin, name, getattr(ballots, name)[:])
+    twin.base, twin.last, twin.head = ballots.base[:], ballots.last[:], ballots.head[:]
+    twin.candidates, twin.votes, twin.tail = ballots.candidates[:], ballots.votes[:], ballots.tail[:]
     return twin
 
 
@@ -44,6 +45,12 @@ def state(ballots: Ballots) -> Any:
     """All that decides what comes next."""
     cast = {c: (ballots.votes[c], ballots.tail[c], ballots.first[c]) for c in ballots.candidates}
     return cast, ballots.voted, ballots.head
+
+
+@lru_cache(maxsize=1)
+def known_steps(dag: Dag) -> dict[Vector, list[tuple[tuple[Key, Vector], Vector]]]:
+    """By what is held, as they were found; the same for every quorum and every choice of agreed messages."""
+    return {}
 
 
 class Differs(AssertionError):
@@ -66,9 +73,12 @@ def walk(
     nothing: Any = ((0,) * n, ())
     seen: dict[Any, tuple[Sets, Ballots]] = {nothing: ([], form(n, quorum, strict))}
     todo = [nothing]
+    known = known_steps(dag)
     for held, gone in todo:
         sets, ballots = seen[held, gone]
-        ways: list[tuple[Any, Any]] = [(message, (larger, gone)) for message, larger in steps(dag, held)]
+        if held not in known:
+            known[held] = list(steps(dag, held))
+        ways: list[tuple[Any, Any]] = [(message, (larger, gone)) for message, larger in known[held]]
         ways += [(q, (held, tuple(sorted((*gone, q))))) for q in crashing if q not in gone and held[q] == sent[q]]
         for event, reached in ways:
             twin = clone(ballots)

@@ -65,7 +65,7 @@ def _lines(figures: dict[str, Any]) -> str:
 @rings_option
 @click.option("--pure", type=Whole(1, MEMBERS_MAX), multiple=True, help="A gateway that sends and reads nothing.")
 @click.option("--crossing", type=Number(0, 1), default=None, help="The share of messages that leave their ring.")
-@click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
+@click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces, on a bridge with this MTU.")
 @click.option("--insecure", is_flag=True, help="Without sealing, to see what it costs.")
 @json_option
 def command(
@@ -108,8 +108,8 @@ def command(
         given = configuration.load(config)
         protocol, members, mode = given.protocol, len(given.members), given.net.mode
     if rings:
-        if mtu is not None or config is not None:
-            raise UsageError("--ring: is for groups on loopback; expected neither --mtu nor --config")
+        if config is not None:
+            raise UsageError("--ring and --config: expected at most one of them")
         members = max(max(ring) for ring in rings)
     plan = BenchPlan(
         protocol=protocol,

@@ -21,6 +21,9 @@ def _name(key: str, folder: Path) -> str:
         return key
     path = Path(key)
     beside = folder / path.name
+    if not path.exists() and not beside.exists():
+        words = "expected a file that `ordercast keygen` made, or the name that it printed, 16 hexadecimal digits"
+        raise UsageError(f"{key}: no such file, and no name of a key: {words}")
     return keyfiles.read(path if path.exists() or not beside.exists() else beside).name
 
 

@@ -38,6 +38,7 @@ _NOT_SHRUNK: dict[str, Any] = {"members": None, "messages": None, "faults": None
 @click.command("swarm")
 @click.option("--protocol", "protocols", type=Protocol(), multiple=True, help="Only this one; may be given again.")
 @click.option("--seeds", type=Seeds(), default="0:100", show_default=True, help="From A up to, not including, B.")
+@click.option("--state", is_flag=True, help="With replicas of a ledger above the protocol, and calls on it.")
 @click.option("--minutes", type=Number(above=True), default=None, help="Begin no seed after so long.")
 @click.option("--jobs", type=Whole(1, 1024), default=None, help="Runs at once (default: one per core).")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory; an interrupted one goes on.")
@@ -51,6 +52,7 @@ _NOT_SHRUNK: dict[str, Any] = {"members": None, "messages": None, "faults": None
 def command(
     protocols: tuple[str, ...],
     seeds: range,
+    state: bool,
     minutes: float | None,
     jobs: int | None,
     out: Path | None,
@@ -75,7 +77,7 @@ def command(
     if page is not None:
         _writable(page)
     if twice:
-        return _twice(protocols, seeds, jobs, as_json)
+        return _twice(protocols, seeds, state, jobs, as_json)
     from ordercast.swarm.campaign import PLAN, Campaign
 
     if out is not None:
@@ -84,7 +86,7 @@ def command(
     with progress("swarm", len(seeds)) as shown:
         source = _on_spark(master, conf, shown) if master or conf else None
         campaign = Campaign(
-            seeds, protocols, jobs=jobs, minutes=minutes, directory=out, source=source, shrink_s=shrink_s,
+            seeds, protocols, jobs=jobs, minutes=minutes, directory=out, source=source, shrink_s=shrink_s, state=state,
             tell=_teller(shown, quiet or as_json, len(seeds)),
         )  # fmt: skip
         try:
@@ -98,7 +100,9 @@ def command(
         failures = _failures(campaign, summary, shrink_s > 0)
     _tell(summary, seeds, since, failures, campaign, as_json)
     if page is not None:
-        page.write_text(summary.page(f"Campaign of {summary.runs} seeds", _line(protocols, seeds)), encoding="utf-8")
+        page.write_text(
+            summary.page(f"Campaign of {summary.runs} seeds", _line(protocols, seeds, state)), encoding="utf-8"
+        )
     return 1 if summary.broken else 0
 
 
@@ -179,19 +183,19 @@ def _words(summary: Summary, result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _line(protocols: tuple[str, ...], seeds: range) -> str:
+def _line(protocols: tuple[str, ...], seeds: range, state: bool) -> str:
     named = "".join(f" --protocol {name}" for name in protocols)
-    return f"ordercast swarm{named} --seeds {seeds.start}:{seeds.stop}"
+    return f"ordercast swarm{named}{' --state' if state else ''} --seeds {seeds.start}:{seeds.stop}"
 
 
 # --------------------------------------------------------------------------------------------------------- other ways
 
 
-def _twice(protocols: tuple[str, ...], seeds: range, jobs: int | None, as_json: bool) -> int:
+def _twice(protocols: tuple[str, ...], seeds: range, state: bool, jobs: int | None, as_json: bool) -> int:
     from ordercast.swarm.campaign import compare
 
     with progress("swarm", 2 * len(seeds)) as shown:
-        equal, different = compare(seeds, protocols, jobs=jobs, tell=shown.at)
+        equal, different = compare(seeds, protocols, jobs=jobs, state=state, tell=shown.at)
     result = {
         "seeds": [seeds.start, seeds.stop],
         "equal": equal,

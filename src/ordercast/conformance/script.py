@@ -12,7 +12,8 @@ A script is blocks of commands, a line of dashes, and what they answered::
     2> all: Data seq=1
 
 Packets wait in one FIFO channel per ordered pair until the script passes or drops them; time stands still until it
-advances.  ``rewrite`` writes the right side anew, for a person to read and commit.
+advances.  ``members 5 protocol=multiring rings=1,2,3/3,4,5`` has two nets, and 3 is on both.  ``rewrite`` writes the
+right side anew, for a person to read and commit.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Script:
     def __init__(self, maker: Maker | None = None) -> None:
         self.maker = maker
         self.members: dict[int, _Member] = {}
-        self.channels: dict[tuple[int, int], deque[Packet]] = {}
+        self.channels: dict[tuple[int, int], deque[tuple[int, Packet]]] = {}  # on which net, and what
         self.lost: dict[int, int] = {}  # by each since it last received something
         self.now = 0
         self.out: list[str] = []
@@ -98,8 +99,9 @@ class Script:
         command(*plain, **named)
 
     def do_members(
-        self, n: str, protocol: str, T: str = "40ms", frame: str = "1400", partition: str = ALL_CONTINUE, **options: str
-    ) -> None:
+        self, n: str, protocol: str, T: str = "40ms", frame: str = "1400", partition: str = ALL_CONTINUE,
+        rings: str = "", **options: str,
+    ) -> None:  # fmt: skip
         info = registry.get(protocol)
         if wrong := info.without(partition):
             raise UsageError(f"partition: {wrong}")
@@ -108,6 +110,7 @@ class Script:
         given = {key: value_of(text) if text.startswith("[") else text for key, text in options.items()}
         self.options = msgspec.convert(given, info.options, strict=False)
         self.timeout_ns, self.frame_bytes = duration_ns(T), int(frame)
+        self.rings = [tuple(map(int, ring.split(","))) for ring in rings.split("/")] if rings else []
         self.tagger = info.tagger if getattr(self.options, "channel", "") == "tagger" else None
         for id in range(1 if self.tagger is None else TAGGER, int(n) + 1):
             self._start(id, 1, int(n), {})
@@ -116,6 +119,9 @@ class Script:
         identity = Identity(id, incarnation, tuple(range(1, n + 1)), "script", ring_seq=4 * incarnation)
         setup = Setup(identity, self.timeout_ns, self.options, self.frame_bytes, random.Random(id))
         setup.partition = self.partition
+        if self.rings:
+            setup.on_nets = {net: ring for net, ring in enumerate(self.rings) if id in ring}
+            setup.nets = tuple(setup.on_nets)
         maker = self.tagger if id == TAGGER and self.tagger is not None else self.factory
         member = _Member(maker(setup), identity)
         member.stored = stored
@@ -154,18 +160,21 @@ class Script:
         channel = self.channels.get((source, to), deque())
         member = self.members[to]
         peer = Peer(source, self.members[source].identity.incarnation)
+        read: dict[int, None] = {}
         while channel and count:
-            packet, count = channel.popleft(), count - 1
+            (net, packet), count = channel.popleft(), count - 1
+            read[net] = None
             if member.up:
-                self._act(to, member.stack.receive(self.now, 0, peer, packet, self.lost.pop(to, 0)))
-        if member.up:
-            self._act(to, member.stack.drained(self.now, 0))
+                self._act(to, member.stack.receive(self.now, net, peer, packet, self.lost.pop(to, 0)))
+        for net in read or (0,):
+            if member.up:
+                self._act(to, member.stack.drained(self.now, net))
 
     def do_drop(self, source: str, to: str, count: str = "") -> None:
         channel = self.channels.get((int(source), int(to)), deque())
         for _ in range(min(len(channel), int(count) if count else 1 << 30)):
             self.lost[int(to)] = self.lost.get(int(to), 0) + 1
-            self.out.append(f"lost {source}>{to}: {describe(channel.popleft())}")
+            self.out.append(f"lost {source}>{to}: {describe(channel.popleft()[1])}")
 
     def do_advance(self, by: str) -> None:
         """Let time pass: timers fire in order, packets stay where they are."""
@@ -210,7 +219,7 @@ class Script:
     def do_queue(self) -> None:
         for (a, b), channel in sorted(self.channels.items()):
             if channel:
-                self.out.append(f"{a}>{b}: " + ", ".join(describe(p) for p in channel))
+                self.out.append(f"{a}>{b}: " + ", ".join(describe(p) for _, p in channel))
 
     def do_status(self, id: str, *fields: str) -> None:
         """status M layer.field ..."""
@@ -239,11 +248,12 @@ class Script:
         answers: list[Action] = []
         for action in actions:
             match action:
-                case Transmit(to=to, packet=packet):
-                    say(f"{id}> {'all' if to == ALL else to}: {describe(packet)}")
-                    for other in sorted(self.members) if to == ALL else [to]:
+                case Transmit(net=net, to=to, packet=packet):
+                    where = f" on {net + 1}" if self.rings else ""
+                    say(f"{id}> {'all' if to == ALL else to}{where}: {describe(packet)}")
+                    for other in (self.rings[net] if self.rings else sorted(self.members)) if to == ALL else [to]:
                         if other != id and (other != TAGGER or to == TAGGER):
-                            self.channels.setdefault((id, other), deque()).append(packet)
+                            self.channels.setdefault((id, other), deque()).append((net, packet))
                 case SetTimer(name=name, at=at):
                     member.timers[name] = at
                     if self.shown["timer"]:

@@ -27,7 +27,7 @@ from ordercast.lab import echo, namespaces
 from ordercast.lab.fleet import Child, Fleet, died, fleet
 from ordercast.lab.load import QUIET_SECONDS, Spec
 from ordercast.lab.namespaces import Host
-from ordercast.lab.rings import Rings, check_rings, loopback_rings
+from ordercast.lab.rings import MEMBER_PORT, Rings, bridged_rings, check_rings, loopback_rings
 from ordercast.limits import DATAGRAM_BYTES_LOOPBACK, DATAGRAM_BYTES_MAX
 from ordercast.live import build
 
@@ -50,7 +50,7 @@ class BenchPlan(msgspec.Struct):
     service: str = ""
     mode: str = "multicast"
     options: dict[str, Any] = {}
-    mtu: int = 0  # above 0: members in network namespaces, on a bridge with this MTU
+    mtu: int = 0  # above 0: members in network namespaces, on a bridge with this MTU, each ring on its own
     datagram_bytes: int = 0
     timeout_ms: int = 0
     warm_up: float = WARM_UP_SECONDS
@@ -81,10 +81,12 @@ def needs_tagger(info: registry.ProtocolInfo, options: Mapping[str, Any]) -> boo
 def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
     info = registry.get(plan.protocol)
     if hosts:
-        members = tuple(Member(k, host.address, 7400) for k, host in enumerate(hosts, 1))
-        port = 7399
+        port = MEMBER_PORT - 1
+        rings = bridged_rings(plan.rings, plan.mode, port)
+        members = tuple(Member(k, host.address, MEMBER_PORT) for k, host in enumerate(hosts, 1))
     else:
         port, *ports = free_ports(plan.members + 1 + sum(map(len, plan.rings)))
+        rings = loopback_rings(plan.rings, plan.mode, port, iter(ports[plan.members :]))
         members = tuple(Member(k, "127.0.0.1", at) for k, at in enumerate(ports[: plan.members], 1))
     largest = min(plan.mtu - 28, DATAGRAM_BYTES_MAX) if hosts else DATAGRAM_BYTES_LOOPBACK
     config = GroupConfig(
@@ -95,7 +97,7 @@ def make_config(plan: BenchPlan, base: Path, hosts: list[Host]) -> GroupConfig:
         timeout_ms=plan.timeout_ms or build.timeout_here_ms(plan.members),
         datagram_bytes=plan.datagram_bytes or min(largest, DATAGRAM_BYTES_LOOPBACK),
         net=NetConfig(plan.mode, configuration.MULTICAST_ADDRESS, port, namespaces.INTERFACE if hosts else "127.0.0.1"),
-        rings=loopback_rings(plan.rings, plan.mode, port, iter(() if hosts else ports[plan.members :])),
+        rings=rings,
         pure=plan.pure,
         trace=TraceConfig("off"),
         key="" if plan.insecure else KEY,
@@ -133,7 +135,12 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
     plan = check(plan)
     with contextlib.ExitStack() as stack:
         base = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ordercast-bench-")))
-        hosts = stack.enter_context(namespaces.bridge(plan.members, plan.mtu)) if plan.mtu else []
+        hosts: list[Host] = []
+        if plan.mtu:
+            joined = (
+                namespaces.bridges(plan.rings, plan.mtu) if plan.rings else namespaces.bridge(plan.members, plan.mtu)
+            )
+            hosts = stack.enter_context(joined)
         if config is None:
             config = make_config(plan, base, hosts)
         key = "" if config.key_path is None else str(config.key_path.absolute())

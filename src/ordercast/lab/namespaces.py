@@ -1,4 +1,4 @@
-"""Network namespaces joined by a bridge: several hosts on one machine, with a wire of a chosen MTU between them.
+"""Network namespaces joined by bridges: several hosts on one machine, with wires of a chosen MTU between them.
 
 Needs root and iproute2.  All that is made here is removed at the end of the block, also after a fault.
 """
@@ -9,14 +9,14 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from ordercast.errors import RunError
 
-SUBNET = "10.77.0"
-INTERFACE = "eth0"  # of every host
+SUBNET = "10.77"
+INTERFACE = "eth0"  # of every host; on several bridges it is eth1 on the first, and so on
 
 
 class Host(Struct, frozen=True):
@@ -53,7 +53,7 @@ def hosts(count: int) -> Iterator[list[Host]]:
     made: list[Host] = []
     try:
         for k in range(1, count + 1):
-            host = Host(f"oc{os.getpid()}-{k}", f"{SUBNET}.{k}")
+            host = Host(f"oc{os.getpid()}-{k}", on_bridge(0, k))
             _ip("netns", "add", host.name)
             made.append(host)
         yield made
@@ -62,29 +62,50 @@ def hosts(count: int) -> Iterator[list[Host]]:
             subprocess.run(["ip", "netns", "del", host.name], capture_output=True, check=False)
 
 
+def on_bridge(number: int, host: int) -> str:
+    """The address of a host there; 0: the only one."""
+    return f"{SUBNET}.{number}.{host}"
+
+
 @contextlib.contextmanager
 def bridge(count: int, mtu: int) -> Iterator[list[Host]]:
     """Hosts on one bridge inside a namespace of its own."""
     with hosts(count + 1) as (*joined, middle):
-        inside = ("-n", middle.name)
-        _ip(*inside, "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
-        _ip(*inside, "link", "set", "br0", "mtu", str(mtu), "up")
-        for k, host in enumerate(joined, 1):
-            _ip(*inside, "link", "add", f"p{k}", "mtu", str(mtu), "type", "veth",
-                "peer", "name", INTERFACE, "mtu", str(mtu), "netns", host.name)  # fmt: skip
-            _ip(*inside, "link", "set", f"p{k}", "master", "br0", "up")
-            connect(host, mtu)
+        _join(middle, 0, dict(enumerate(joined, 1)), mtu)
         yield joined
 
 
-def connect(host: Host, mtu: int, queue_packets: int = 1_000) -> None:
+@contextlib.contextmanager
+def bridges(rings: Sequence[Sequence[int]], mtu: int) -> Iterator[list[Host]]:
+    """Hosts 1, 2, ... each on the bridges that name it: eth1 and 10.77.1.host on the first, and so on."""
+    with hosts(max(map(max, rings)) + 1) as (*joined, middle):
+        for number, ring in enumerate(rings, 1):
+            _join(middle, number, {member: joined[member - 1] for member in ring}, mtu)
+        yield joined
+
+
+def _join(middle: Host, number: int, joined: dict[int, Host], mtu: int) -> None:
+    inside, name, interface = ("-n", middle.name), f"br{number}", f"eth{number}"
+    _ip(*inside, "link", "add", name, "type", "bridge", "mcast_snooping", "0")
+    _ip(*inside, "link", "set", name, "mtu", str(mtu), "up")
+    for k, host in joined.items():
+        port = f"p{number}-{k}"
+        _ip(*inside, "link", "add", port, "mtu", str(mtu), "type", "veth",
+            "peer", "name", interface, "mtu", str(mtu), "netns", host.name)  # fmt: skip
+        _ip(*inside, "link", "set", port, "master", name, "up")
+        connect(host, mtu, interface=interface, address=on_bridge(number, k))
+
+
+def connect(
+    host: Host, mtu: int, queue_packets: int = 1_000, interface: str = INTERFACE, address: str | None = None
+) -> None:
     """The interface that is there gets the host's address and goes up."""
     own = ("-n", host.name)
-    _ip(*own, "link", "set", INTERFACE, "mtu", str(mtu), "txqueuelen", str(queue_packets))
-    _ip(*own, "address", "add", f"{host.address}/24", "dev", INTERFACE)
-    _ip(*own, "link", "set", INTERFACE, "up")
+    _ip(*own, "link", "set", interface, "mtu", str(mtu), "txqueuelen", str(queue_packets))
+    _ip(*own, "address", "add", f"{address or host.address}/24", "dev", interface)
+    _ip(*own, "link", "set", interface, "up")
     _ip(*own, "link", "set", "lo", "up")
-    _ip(*own, "route", "add", "224.0.0.0/4", "dev", INTERFACE)
+    _ip(*own, "route", "append", "224.0.0.0/4", "dev", interface)
 
 
 def _ip(*words: str) -> None:

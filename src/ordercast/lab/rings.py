@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from ordercast.config import NetConfig, Ring
 from ordercast.errors import ConfigError
+from ordercast.lab.namespaces import on_bridge
 from ordercast.limits import RINGS_MAX
 from ordercast.nets import MULTICAST_ADDRESS, apart
 from ordercast.registry import ProtocolInfo
 from ordercast.types import MemberId
 
+MEMBER_PORT = 7400  # of every member in a namespace of its own
 Rings = tuple[tuple[MemberId, ...], ...]  # who is on each; who is named twice is a gateway
 
 
@@ -36,12 +38,28 @@ def check_rings(rings: Rings, members: int, info: ProtocolInfo, pure: tuple[Memb
 
 def loopback_rings(rings: Rings, mode: str, port: int, ports: Iterator[int]) -> tuple[Ring, ...]:
     """On loopback each ring has a multicast address of its own."""
-    head, _, last = MULTICAST_ADDRESS.rpartition(".")
     return tuple(
         Ring(
             number,
-            NetConfig(mode, f"{head}.{int(last) + number}", port, "127.0.0.1"),
+            NetConfig(mode, _group(number), port, "127.0.0.1"),
             {member: ("127.0.0.1", next(ports)) for member in sorted(members)},
         )
         for number, members in enumerate(rings, 1)
     )
+
+
+def bridged_rings(rings: Rings, mode: str, port: int) -> tuple[Ring, ...]:
+    """Each ring on a bridge of its own."""
+    return tuple(
+        Ring(
+            number,
+            NetConfig(mode, _group(number), port, f"eth{number}"),
+            {member: (on_bridge(number, member), MEMBER_PORT) for member in sorted(members)},
+        )
+        for number, members in enumerate(rings, 1)
+    )
+
+
+def _group(number: int) -> str:
+    head, _, last = MULTICAST_ADDRESS.rpartition(".")
+    return f"{head}.{int(last) + number}"

@@ -39,7 +39,7 @@ from ordercast.sim.carrier import Carrier
 from ordercast.sim.files import Certain
 from ordercast.sim.host import Host
 from ordercast.sim.inputs import Item, as_input, ask
-from ordercast.sim.intake import Intake, messages_in
+from ordercast.sim.intake import Intake, frames_in, messages_in
 from ordercast.sim.links import Datagram
 from ordercast.sim.timers import Timers
 from ordercast.types import Batch, Peer, ViewKind
@@ -350,7 +350,8 @@ class Driver:
         """A costly host: the datagram leaves when its turn has come."""
         assert host.cost is not None
         size = self.carrier.codec.size(action.packet) + wire_header.HEADER_BYTES
-        busy, latency = host.cost("transmit", size, messages_in(action.packet), 0)
+        packet = action.packet
+        busy, latency = host.cost("transmit", size, messages_in(packet), frames_in(packet))
         at += busy
         if at + latency > self.schedule.time:
             self.schedule.later(at + latency, self._depart, host, (host.incarnation, action))

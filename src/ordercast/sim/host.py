@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MILLION = 1_000_000
 CostFunction = Callable[[str, int, int, int], tuple[int, int]]
 """(input or action, bytes, messages, work) -> (busy ns, latency ns).  Words: receive, transmit, submit, deliver, timer,
-work, and start, stored, unreachable, room, leave."""
+work, and start, stored, unreachable, room, leave.  The work of a packet: the frames it carries."""
 
 
 def linear_cost(hosts: Costs) -> CostFunction | None:

@@ -108,11 +108,16 @@ def messages_in(packet: object) -> int:
     return frame.count if frame is not None else 0
 
 
+def frames_in(packet: object) -> int:
+    """Whether it carries one, be it of the protocol's own."""
+    return int(getattr(packet, "frame", None) is not None)
+
+
 def _measure(item: Item) -> tuple[str, int, int, int]:
     """What a cost is reckoned by: word, bytes, messages, work."""
     what = item[0]
     if what == "receive":
-        return what, item[1][3], messages_in(item[1][2]), 0
+        return what, item[1][3], messages_in(item[1][2]), frames_in(item[1][2])
     if what == "submit":
         submission = item[1].submission()
         return what, sum(map(len, submission.payloads)), len(submission.payloads), 0

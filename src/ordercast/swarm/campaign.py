@@ -40,6 +40,7 @@ class CampaignPlan(Struct, frozen=True):
     variant: str
     version: str
     code: str
+    state: bool = False
 
 
 def code_digest() -> str:
@@ -113,7 +114,7 @@ def row_of(result: Result, task: Task) -> SeedRow:
     """A child that did not answer is a row too."""
     if result.ok:
         return msgspec.convert(result.value, SeedRow)
-    plan = expand(task.seed, task.protocols)
+    plan = expand(task.seed, task.protocols, task.state)
     scenario = plan.scenario
     return SeedRow(
         seed=task.seed, protocol=scenario.protocol, service=scenario.service, members=scenario.members,
@@ -138,18 +139,19 @@ class Campaign:
         source: Callable[[Iterable[Task]], Iterator[Result]] | None = None,
         tell: Callable[[SeedRow, int], None] | None = None,
         shrink_s: float = SHRINK_S,
+        state: bool = False,
     ) -> None:
-        self.seeds, self.protocols, self.variant = seeds, tuple(protocols), variant
+        self.seeds, self.protocols, self.variant, self.state = seeds, tuple(protocols), variant, state
         self.jobs, self.shrink_s = jobs, shrink_s
         self.directory = directory
         self.minutes = minutes
         self.source = source or (lambda tasks: run_here(tasks, jobs))
         self.tell = tell or (lambda row, done: None)
-        self.store = Store(directory, CampaignPlan(self.protocols, variant, __version__, code_digest()))
+        self.store = Store(directory, CampaignPlan(self.protocols, variant, __version__, code_digest(), state))
         self.resumed = sum(seed in self.store.rows for seed in seeds)
 
     def task(self, seed: int) -> Task:
-        return Task(seed, self.protocols, self.variant)
+        return Task(seed, self.protocols, self.variant, state=self.state)
 
     def run(self) -> Summary:
         """All seeds that are not done, as far as the time goes.  What is finished stays, however this ends."""
@@ -180,7 +182,9 @@ class Campaign:
                 kinds.setdefault((row.protocol, promise), row)
         chosen = list(kinds.values())[:SHRUNK_MAX]
         tasks = [
-            ShrinkTask(row.broken[0]["promise"], self.shrink_s, row.seed, self.protocols, self.variant)
+            ShrinkTask(
+                row.broken[0]["promise"], self.shrink_s, row.seed, self.protocols, self.variant, state=self.state
+            )
             for row in chosen
         ]
         with Runner(WORK_SHRINK, workers=self.jobs, limit_s=LIMIT_S + self.shrink_s) as runner:
@@ -197,12 +201,12 @@ class Campaign:
 
 
 def compare(
-    seeds: Sequence[int], protocols: Sequence[str], *, variant: str = "", jobs: int | None = None,
+    seeds: Sequence[int], protocols: Sequence[str], *, variant: str = "", jobs: int | None = None, state: bool = False,
     tell: Callable[[int], None] = lambda done: None,
 ) -> tuple[int, list[tuple[int, str]]]:  # fmt: skip
     """Run every seed in two processes with different hash seeds: (equal ones, [(seed, what differs)])."""
     tables: list[dict[int, SeedRow]] = []
-    tasks = [Task(seed, tuple(protocols), variant) for seed in seeds]
+    tasks = [Task(seed, tuple(protocols), variant, state=state) for seed in seeds]
     by_seed = {task.seed: task for task in tasks}
     done = 0
     for hash_seed in ("1", "2"):

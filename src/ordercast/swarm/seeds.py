@@ -22,6 +22,7 @@ from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
 from ordercast.swarm.shapes import draw_bus, draw_rings, gateways, pure_gateways
+from ordercast.swarm.state import replicates, with_state
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
@@ -62,6 +63,7 @@ class SeedPlan(Struct, frozen=True):
             f"datagram={s.datagram_bytes}", *([f"packet={s.packet_bytes}"] if s.packet_bytes else ()),
             f"wire={str(s.wire).lower()}",
             *([f"groups={s.groups}"] if s.groups else ()),
+            *([f"calls={s.calls}", f"durable={s.durable:g}"] if s.calls else ()),
             *([f"rings={self.shape}/{len(s.nets)}"] if self.shape else ()),
             *([f"pure={_ids(s.pure)}"] if s.pure else ()),
             *([s.partition] if s.partition != ALL_CONTINUE else ()),
@@ -76,11 +78,13 @@ def _ids(ids: Sequence[int]) -> str:
     return "{" + ",".join(map(str, ids)) + "}"
 
 
-def expand(seed: int, protocols: Sequence[str] = ()) -> SeedPlan:
-    """The plan of one seed; `protocols`: those to draw from, all of the registry when none are named."""
-    names = sorted(protocols) or registry.names()
+def expand(seed: int, protocols: Sequence[str] = (), state: bool = False) -> SeedPlan:
+    """The plan of one seed; `protocols`: those to draw from, all of the registry when none are named; `state`: with
+    replicas of a ledger above, where the protocol has views and a total order, and everything else the same."""
+    names = sorted(protocols) or [name for name in registry.names() if not state or replicates(registry.get(name))]
     protocol = random.Random(f"swarm/{seed}/protocol").choice(names)
-    return _Expansion(seed, registry.get(protocol)).plan()
+    plan = _Expansion(seed, registry.get(protocol)).plan()
+    return structs.replace(plan, scenario=with_state(plan.scenario)) if state else plan
 
 
 class _Expansion:

@@ -32,6 +32,7 @@ class Task(Struct):
     protocols: tuple[str, ...] = ()
     variant: str = ""
     plain: bool = False
+    state: bool = False  # with replicas of a ledger above the protocol
 
 
 class SeedRow(Struct):
@@ -77,7 +78,7 @@ def maker_of(variant: str) -> Maker | None:
 def seed(argument: dict[str, Any]) -> dict[str, Any]:
     """Run one seed and judge it."""
     task = msgspec.convert(argument, Task)
-    plan = expand(task.seed, task.protocols)
+    plan = expand(task.seed, task.protocols, task.state)
     plain = task.plain or task.seed % PLAIN_EVERY == 0
     judgement = judge(plan.scenario, maker=maker_of(task.variant), plain=plain)
     answer: dict[str, Any] = msgspec.to_builtins(row(plan, judgement))
@@ -131,6 +132,7 @@ class ShrinkTask(Struct):
     protocols: tuple[str, ...] = ()
     variant: str = ""
     scenario: dict[str, Any] | None = None
+    state: bool = False
 
 
 def shrunk(argument: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def shrunk(argument: dict[str, Any]) -> dict[str, Any]:
         scenario = Scenario.from_dict(task.scenario)
         options = "a scenario of its own"
     else:
-        plan = expand(task.seed, task.protocols)
+        plan = expand(task.seed, task.protocols, task.state)
         scenario, options = plan.scenario, plan.text()
     small = shrink(scenario, task.promise, maker=maker, budget_s=task.budget_s)
     failure = describe_failure(task.seed, task.promise, options, small.scenario, small.steps, small.runs, maker)

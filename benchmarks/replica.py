@@ -26,6 +26,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -253,10 +254,10 @@ def calls(args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def transfer_member(words: dict[str, Any]) -> None:
-    """Holds the state, calls at a rate (member 1), and tells its longest standstill while the newcomer comes."""
-    table = ordercast.Dict[int, bytes]()
-    async with joined(words, {"table": table}, at_least=words["at_least"]) as group:
-        came = time.monotonic()
+    """Holds the state, calls at a rate (member 2), and tells its longest standstill while the newcomer comes."""
+    async with joined(words, {}, at_least=2) as group:
+        say(in_view=True)
+        table: ordercast.Dict[int, bytes] = await group.replicate("table", ordercast.Dict[int, bytes]())
         if words["me"] == 1:
             for k in range(0, words["entries"], 256):
                 batch = {i: os.urandom(1000) for i in range(k, min(k + 256, words["entries"]))}
@@ -264,13 +265,13 @@ async def transfer_member(words: dict[str, Any]) -> None:
         await table.until(lambda: True if len(table) >= words["entries"] else None)
         steps: list[float] = []
         watching = asyncio.create_task(_watch(table, steps))
-        calling = asyncio.create_task(_call(table, words)) if words["me"] == 1 else None
-        say(ready=True, came=came)
+        calling = asyncio.create_task(_call(table, words)) if words["me"] == 2 else None
+        say(ready=True)
         while (asked := await heard())["what"] != "end":
             if asked["what"] == "mark":
                 steps[:] = [time.monotonic()]
             elif asked["what"] == "told":
-                gaps = [b - a for a, b in zip(steps, [*steps[1:], time.monotonic()], strict=True)]
+                gaps = [b - a for a, b in pairwise([*steps, time.monotonic()])]
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
                 status = group.status()["objects"]
                 say(
@@ -317,20 +318,22 @@ def transfer(args: argparse.Namespace) -> dict[str, Any]:
 def one_transfer(args: argparse.Namespace) -> dict[str, Any]:
     entries = args.mebibytes * 2**20 // 1000
     words = {"ports": free_ports(MEMBERS + 1), "entries": entries, "rate": args.rate}
-    children = [Child("transfer_member", me=me, at_least=2, **words) for me in (1, 2, 3)]
+    children = [Child("transfer_member", me=me, **words) for me in (1, 2, 3)]
     try:
         for child in children:
-            child.hear()
+            child.hear()  # in its first view
+            child.hear()  # with its state
         children.pop().end()
         time.sleep(2)
         for child in children:
             child.tell(what="mark")
         begun = time.monotonic()
-        late = Child("transfer_member", me=3, at_least=2, **words)
+        late = Child("transfer_member", me=3, **words)
         children.append(late)
+        late.hear()
         if args.kill_donor:
             time.sleep(args.kill_after)
-            children.pop(1).end()
+            children.pop(0).end()  # of two that could serve, the one with the smaller id does
         late.hear()
         took = time.monotonic() - begun
         told = []
@@ -417,7 +420,7 @@ def main() -> None:
     parser.add_argument("--mebibytes", type=int, default=256)
     parser.add_argument("--rate", type=int, default=2_000)
     parser.add_argument("--kill-donor", action="store_true")
-    parser.add_argument("--kill-after", type=float, default=1.5)
+    parser.add_argument("--kill-after", type=float, default=0.3)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--folder", default="")
     parser.add_argument("--out", type=Path)

@@ -28,10 +28,12 @@ from ordercast.types import Peer, ViewId
 
 from .bus import Bus, Member, everywhere, three
 
+SECONDS = 30.0
+
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     async def bounded() -> Any:
-        return await asyncio.wait_for(work, 30)
+        return await asyncio.wait_for(work, SECONDS)
 
     return asyncio.run(bounded())
 

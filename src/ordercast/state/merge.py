@@ -14,7 +14,7 @@ from ordercast.contract import Action, Note, SetTimer
 from ordercast.state.decision import Decision
 from ordercast.state.history import CallName, History, calls_of
 from ordercast.state.machine import Call, Mark, Part
-from ordercast.state.moving import SERVE
+from ordercast.state.moving import SERVE, send
 from ordercast.state.packets import Ack, Chunk, Ready, say
 from ordercast.state.replica import Failed, Replica, guarded
 from ordercast.state.transfer import Arriving, Serving
@@ -60,11 +60,7 @@ class Meeting:
         return self.common.n if self.common is not None else 0
 
     def send(self, now: Nanoseconds) -> list[Action]:
-        serving = self.serving
-        if serving is None or not serving.may():
-            return []
-        out: list[Action] = [say(guarded("snapshot", serving.chunk))]
-        return [*out, SetTimer(SERVE, now)] if serving.may() else out
+        return send(self.serving, now)
 
     def ack(self, member: MemberId, ack: Ack) -> None:
         if self.serving is not None:

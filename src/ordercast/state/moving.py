@@ -21,6 +21,14 @@ from ordercast.types import MemberId, Nanoseconds
 SERVE = "serve"
 
 
+def send(serving: Serving | None, now: Nanoseconds) -> list[Action]:
+    """One more chunk, if it may leave; the next in a step of its own."""
+    if serving is None or not serving.may():
+        return []
+    out: list[Action] = [say(guarded("snapshot", serving.chunk))]
+    return [*out, SetTimer(SERVE, now)] if serving.may() else out
+
+
 class Taken(Struct, frozen=True):
     """A state that has arrived whole."""
 
@@ -67,12 +75,7 @@ class Moving:
     # -------------------------------------------------------------------------------------------------------- the donor
 
     def send(self, now: Nanoseconds) -> list[Action]:
-        """One more chunk, if it may leave; the next in a step of its own."""
-        serving = self.serving
-        if serving is None or not serving.may():
-            return []
-        out: list[Action] = [say(guarded("snapshot", serving.chunk))]
-        return [*out, SetTimer(SERVE, now)] if serving.may() else out
+        return send(self.serving, now)
 
     def ack(self, member: MemberId, ack: Ack) -> None:
         if self.serving is not None:

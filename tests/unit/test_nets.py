@@ -54,7 +54,7 @@ def faults(tmp_path: Path, text: str) -> str:
 def test_whoever_is_not_on_a_ring_needs_no_interface_of_it(tmp_path: Path) -> None:
     """One file for all machines: each has the interfaces of its own rings."""
     path = tmp_path / "group.toml"
-    path.write_text(GOOD.replace('ring = 2\n', 'ring = 2\ninterface = "eth77"\n'))
+    path.write_text(GOOD.replace("ring = 2\n", 'ring = 2\ninterface = "eth77"\n'))
     assert [ring.number for ring in config.load(path, 1, {}).rings] == [1, 2]
     assert [ring.number for ring in config.load(path, None, {}, here=False).rings] == [1, 2]
     for me in (2, 3):

@@ -83,10 +83,12 @@ def measure(group: config.GroupConfig, pid: int, rate: int, seconds: float) -> d
         stranger.join(0.5)
     busy, after = processor_seconds(pid) - used, asked(group)
     dropped = {name: after["drops"].get(name, 0) - before["drops"].get(name, 0) for name in ("rate", "tag")}
+    dropped["sieved"] = after["datagrams"]["sieved"] - before["datagrams"]["sieved"]
     return {
         "rate": rate,
         "came_per_s": round(sum(dropped.values()) / seconds),
         "opened": dropped["tag"],
+        "sieved": dropped["sieved"],
         "core_percent": round(100 * (busy - idle) / seconds, 1),
         "new_views": sum(after["view_causes"].values()) - sum(before["view_causes"].values()),
         "status_answered": answered,

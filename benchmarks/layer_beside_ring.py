@@ -85,8 +85,12 @@ def _median(values: list[float]) -> float | None:
 # ------------------------------------------------------------------------------------------------------ cost by itself
 
 
-def stream(n: int, messages: int) -> list[tuple[int, Packet]]:
-    """What member 1 of n receives of the others: multicasts in the order of a lossless network that mixes senders."""
+def stream(n: int) -> list[tuple[int, Packet]]:
+    """What member 1 of n receives of the others: multicasts in the order of a lossless network that mixes senders.
+
+    Member 1 is silent, so nothing becomes stable: no sender may have more under way than its window.
+    """
+    messages = min(4_000, 48_000 // n, 500 * (n - 1))
     rng = random.Random(n)
     members = tuple(range(1, n + 1))
     made = {me: Traffic(me, VIEW, members, timeout_ns=T_NS, frame_bytes=1400, causal=True) for me in members}
@@ -109,7 +113,7 @@ def stream(n: int, messages: int) -> list[tuple[int, Packet]]:
 
 def reception(n: int, rounds: int = 5) -> dict[str, Any]:
     """Microseconds of process time for one reception of Data, at one of n members, by the whole layer."""
-    tape = stream(n, min(4_000, 48_000 // n))
+    tape = stream(n)
     found = []
     for _ in range(rounds):
         link = _in_view(n)
@@ -145,7 +149,7 @@ def ballots_of(n: int) -> list[Received]:
         events.append(Received(rank + 1, seq, body, vec))
         core.up(1_000, events[-1], 0)
 
-    for source, packet in stream(n, min(4_000, 48_000 // n)):
+    for source, packet in stream(n):
         for rank, seq, data in reception.offer(source - 1, packet.seq, packet.vec, packet) or ():  # type: ignore[attr-defined]
             frame = Frame(rank + 1, 1, seq, 1, int(Service.AGREED), b"\x64\0\0\0", bytes(100))
             hear(rank, seq, Vote(frame), data.vec)  # type: ignore[attr-defined]

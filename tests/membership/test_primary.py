@@ -9,18 +9,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from ordercast.contract import Note, Store
+from ordercast.contract import Note, Store, Up
 from ordercast.limits import ATTEMPTS_MAX, COMMIT_TOKEN_BYTES_MAX, entry_bytes_max
 from ordercast.membership.bitmap import to_bitmap
 from ordercast.membership.packets import CommitToken, Entry
 from ordercast.membership.primary import (
     PRIMARY,
     BadRecord,
+    Knows,
     Mark,
     Primary,
     Record,
     RecordedEntry,
     holds,
+    known,
+    learn,
     record_of,
     rule,
 )
@@ -337,3 +340,22 @@ def test_no_two_primary_views_in_a_row_are_disjoint(lose: float) -> None:
         group.check()
         views += len(group.primaries)
     assert views > 1_000
+
+
+def test_what_is_known_of_decisions_goes_with_the_record() -> None:
+    """Told by the state above, it is stored at once, stands on the entry, and whoever installs a view takes the newest
+    on its entries, primary or not."""
+    older, newer = Knows(ViewId(8, 2), 3, b"old"), Knows(ViewId(12, 1), 1, b"new")
+    one, two = Primary(1, (1, 2, 3)), Primary(2, (1, 2, 3))
+    assert [type(action) for action in one.learn(newer)] == [Store]
+    assert one.learn(older) == [], "an older one is no news"
+    two.learn(older)
+    entries = (one.entry(b""), two.entry(b""))
+    two.committed(ViewId(16, 1), (1, 2), entries)
+    assert two.known() == [Up(newer)]
+    two.leave(ViewId(16, 1))
+    two.entry(b"")
+    two.committed(ViewId(20, 1), (1, 2), entries)
+    two.installed()
+    assert two.record.knows == ((12, 0), 1, b"new")
+    assert learn(None, newer) == known(None) == []

@@ -188,6 +188,10 @@ class Guard:
         for at in [at for at, life in self._let_in.items() if life.peer.id == peer.id and at[1] not in known]:
             self._others[at] = self._let_in.pop(at)
 
+    def let_in_from(self) -> frozenset[Any]:
+        """(host, port) from where lives that were let in were last heard."""
+        return frozenset(life.source[:2] for life in self._let_in.values() if life.source is not None)
+
     def forget_key(self, key_id: int) -> None:
         """Nothing is opened with it any more."""
         for lives in (self._let_in, self._others):

@@ -57,6 +57,7 @@ class Incoming:
         self._codec, self._clock, self._receive, self._dropped = codec, clock, receive, dropped
         self.drops: Counter[str] = Counter()  # datagrams not used, by reason
         self.datagrams = self.bytes = 0  # used
+        self.refused = 0  # by the guard
         self.untold: dict[NetId, int] = {}  # datagrams lost here, of which the core has not heard
 
     def one(
@@ -104,6 +105,7 @@ class Incoming:
         try:
             return guard.open(now, net, datagram, source)
         except WireError as why:
+            self.refused += 1
             self.drops[why.reason] += 1
             if why is not TOO_MANY and guard.rows.take(now):  # a flood is counted, not written down
                 self._dropped(now, why)

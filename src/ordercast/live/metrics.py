@@ -101,6 +101,7 @@ def families(status: dict[str, Any], delays: Delays) -> Iterator[Any]:
     yield counter("datagrams_received", "datagrams used", counts["datagrams_received"])
     lost = {name: datagrams[name] for name in ("lost_here", "unsent", "trains_lost")}
     yield counter("datagrams_lost", "datagrams lost here: unread, unsent, trains", lost, "where")
+    yield counter("datagrams_sieved", "datagrams the kernel refused in a flood of strangers", datagrams["sieved"])
     yield counter("drops", "datagrams not used, by reason", status["drops"], "reason")
     peers = {str(peer["member"]): peer for peer in status["peers"]}
     yield counter("packets", "packets of each other member", {k: p["packets"] for k, p in peers.items()}, "from")

@@ -44,6 +44,7 @@ from ordercast.live.outgoing import Outgoing
 from ordercast.live.past import Past
 from ordercast.live.room import Room
 from ordercast.live.sealing import Sealing
+from ordercast.live.sieve import Sieve
 from ordercast.live.sockets import PATIENCE_NS, NetAddresses, NetSockets, Patience
 from ordercast.live.sources import Sources
 from ordercast.live.storage import Storage
@@ -110,8 +111,7 @@ class Node:
             sealing.attach(self.incoming, self._outgoing)
         self.timers: dict[str, Nanoseconds] = {}
         self.refused: dict[MemberId, Nanoseconds] = {}  # when a member's port was last reported as dead
-        self._events: list[Event] = []
-        self._handing_over = False
+        self._events, self._handing_over = list[Event](), False
         self.own_turn = False  # what goes up goes up from a callback of ours: no task of the application is running
         self.frame_bytes, self.room = frame_bytes, Room(frame_bytes)
         self._patience = Patience(patience_ns)
@@ -123,7 +123,8 @@ class Node:
             for net in self.nets.values():
                 net.close()
             raise
-        self._sources = Sources(self.nets, self.incoming)
+        sieves = sealing is not None and info.exact
+        self._sources = Sources(self.nets, self.incoming, Sieve(self.nets, self.incoming, _clock) if sieves else None)
 
     # --------------------------------------------------------------------------------------------------- life cycle
 

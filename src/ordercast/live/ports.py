@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import socket
@@ -16,7 +15,6 @@ Address = tuple[str, int]
 
 UDP_GRO = 104
 SO_RXQ_OVFL = 40
-SO_ATTACH_FILTER = 26
 SO_RCVBUFFORCE = 33
 IP_RECVERR, IPV6_RECVERR = 11, 25
 
@@ -92,30 +90,6 @@ def _socket(address: Address) -> socket.socket:
             if why.errno not in (errno.ENOPROTOOPT, errno.EINVAL, errno.EOPNOTSUPP):
                 raise
     return sock
-
-
-def drop_own(sock: socket.socket, prefix: bytes) -> bool:
-    """Let the kernel drop our own looped datagrams: a classic packet filter that compares their first words.
-
-    All but the key's id, which is byte 3: it changes while a member runs.
-    """
-    assert len(prefix) % 4 == 0
-    words = [int.from_bytes(prefix[k : k + 4], "big") for k in range(0, len(prefix), 4)]
-    words[0] &= ~0xFF
-    code: list[tuple[int, int, int, int]] = []
-    for k, word in enumerate(words):
-        left = 3 * (len(words) - k - 1)
-        mask = 0xFFFFFF00 if k == 0 else 0xFFFFFFFF
-        load = (0x20, 0, 0, 8 + 4 * k)  # word k behind the UDP header
-        code += [load, (0x54, 0, 0, mask), (0x15, 0, left + 1, word)]  # equal: go on; else: accept
-    code += [(0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF)]
-    data = b"".join(struct.pack("=HBBI", *line) for line in code)
-    buffer = ctypes.create_string_buffer(data)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("@HP", len(code), ctypes.addressof(buffer)))
-    except OSError:
-        return False
-    return True
 
 
 def _bind_error(address: Address, why: OSError) -> Exception:

@@ -106,6 +106,7 @@ def status(node: Node, now: Nanoseconds) -> dict[str, Any]:
             "received": incoming.datagrams,
             "sent": sum(net.sent["datagrams"] for net in node.nets.values()),
             "lost_here": sum(net.lost for net in node.nets.values()),
+            "sieved": sum(net.sieved for net in node.nets.values()),
             "unsent": sum(net.sent["full"] for net in node.nets.values()),
             "trains": station.arrived,
             "trains_lost": station.lost,

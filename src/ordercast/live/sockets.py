@@ -15,12 +15,13 @@ import socket
 import struct
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct
 
 from ordercast.contract import TAGGER
-from ordercast.live import ports
+from ordercast.live import filters, ports
+from ordercast.live.filters import Line
 from ordercast.live.ports import IP_RECVERR, IPV6_RECVERR, SO_RXQ_OVFL, UDP_GRO, Address
 from ordercast.types import MemberId, NetId
 
@@ -65,11 +66,12 @@ class NetAddresses(Struct, frozen=True):
 class _Port:
     """What is remembered of one socket."""
 
-    __slots__ = ("lost", "said", "singles")
+    __slots__ = ("lost", "said", "sieved", "singles")
 
     def __init__(self) -> None:
         self.singles = 0  # reads in a row that found one datagram and no more
         self.lost = 0  # datagrams that found its buffer full, and were told
+        self.sieved = 0  # such, and those the kernel refused, while a sieve was on
         self.said: list[tuple[int, int, bytes]] = []  # by the kernel beside the last datagram: mostly the same again
 
 
@@ -106,7 +108,8 @@ class NetSockets:
         self._multicast: socket.socket | None = None
         self._closed = False
         self._segments = True
-        self._filters = False
+        self._filters: list[Line] = []  # what drops our own multicasts
+        self._sieving = False
         self._unicast = ports.bound(plan.bind or plan.addresses[plan.me])
         try:
             self._unicast.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, _SEND_TIMEOUT_US))
@@ -114,8 +117,8 @@ class NetSockets:
                 ports.speaks_by(self._unicast, plan.interface)
             if plan.group and plan.hears_group:
                 self._multicast = ports.joined(plan.group, plan.interface)
-                if not plan.hears_self:
-                    self._filters = ports.drop_own(self._multicast, prefix)
+                if not plan.hears_self and filters.attach(self._multicast, filters.own(prefix)):
+                    self._filters = filters.own(prefix)
         except BaseException:
             self.close()
             raise
@@ -176,7 +179,7 @@ class NetSockets:
                         segment = _I32.unpack_from(data)[0]
                     elif kind == SO_RXQ_OVFL:
                         drops = self._drops(sock, _I32.unpack_from(data)[0])
-                        port.lost += drops
+                        self._count(port, drops)
                 if not segment:
                     port.said = control
             if segment and segment < size:
@@ -194,8 +197,38 @@ class NetSockets:
         may not know of what we sent since: then a loss is told with a later one.
         """
         own = self._filtered if sock is self._multicast else 0
-        new = (counted - own - self._ports[sock].lost) % _WRAP
+        port = self._ports[sock]
+        new = (counted - own - port.lost - port.sieved) % _WRAP
         return new if new < _WRAP // 2 else 0
+
+    def _count(self, port: _Port, drops: int) -> None:
+        if self._sieving:
+            port.sieved += drops
+        else:
+            port.lost += drops
+
+    def sieve(self, places: Collection[Address] | None, one_of: int) -> None:
+        """Let the kernel refuse what comes from elsewhere, but one of so many; None: no more.
+
+        What it counted before is told to nobody else: who must hear of every loss has no sieve.
+        """
+        for sock, untold in self._untold().items():
+            self._count(self._ports[sock], untold)
+        for sock in self.sockets:
+            code = self._filters if sock is self._multicast else []
+            if places is not None:
+                code = code + filters.elsewhere(sock.family, places, one_of)
+            filters.attach(sock, code)
+        self._sieving = places is not None
+
+    def _untold(self) -> dict[socket.socket, int]:
+        """What the kernel has counted by now, and has not told with a datagram."""
+        found = {}
+        for sock in self.sockets:
+            with contextlib.suppress(OSError):  # closed, or a kernel that does not tell: what is known must do
+                counts = _MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size))
+                found[sock] = self._drops(sock, counts[-1])
+        return found
 
     def read_errors(self, sock: socket.socket) -> None:
         """A socket can be readable for nothing but an error that waits: port unreachable, nobody is there any more."""
@@ -310,9 +343,11 @@ class NetSockets:
     @property
     def lost(self) -> int:
         """Datagrams that found a receive buffer full; such as the kernel had joined, or not yet cut, count as one."""
-        lost = sum(port.lost for port in self._ports.values())
-        for sock in self.sockets:
-            with contextlib.suppress(OSError):  # closed, or a kernel that does not tell: what is known must do
-                counts = _MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, _MEMINFO.size))
-                lost += self._drops(sock, counts[-1])
-        return lost
+        untold = 0 if self._sieving else sum(self._untold().values())
+        return sum(port.lost for port in self._ports.values()) + untold
+
+    @property
+    def sieved(self) -> int:
+        """Datagrams that the kernel refused, or found no room for, while a sieve was on."""
+        untold = sum(self._untold().values()) if self._sieving else 0
+        return sum(port.sieved for port in self._ports.values()) + untold

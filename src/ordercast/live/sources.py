@@ -14,6 +14,7 @@ from functools import partial
 
 from ordercast.drivers.incoming import Incoming
 from ordercast.limits import DRAIN_DATAGRAMS_MAX
+from ordercast.live.sieve import Sieve
 from ordercast.live.sockets import NetSockets, One, Several
 from ordercast.types import NetId
 
@@ -23,9 +24,9 @@ Reader = tuple[NetId, NetSockets, One, Several]
 class Sources:
     """What there is to read, and from which net."""
 
-    def __init__(self, nets: Mapping[NetId, NetSockets], incoming: Incoming) -> None:
+    def __init__(self, nets: Mapping[NetId, NetSockets], incoming: Incoming, sieve: Sieve | None = None) -> None:
         self._poll = select.epoll()
-        self._incoming = incoming
+        self._incoming, self._sieve = incoming, sieve
         self._sockets: dict[int, tuple[Reader, socket.socket]] = {}
         self._readers: list[Reader] = [(n, net, *_into(incoming, n, net)) for n, net in nets.items()]
 
@@ -38,6 +39,8 @@ class Sources:
         loop.add_reader(self._poll.fileno(), readable)
 
     def close(self) -> None:
+        if self._sieve is not None:
+            self._sieve.stop()
         if not self._loop.is_closed():
             self._loop.remove_reader(self._poll.fileno())
         self._poll.close()
@@ -51,6 +54,8 @@ class Sources:
                 net.read_errors(upto)
             elif self._incoming.guard is None or self._incoming.datagrams != used:
                 yield net_id  # else strangers spoke, of whom no core is to hear
+        if self._sieve is not None and self._incoming.refused > self._sieve.beyond:
+            self._sieve.flooded()
 
     def read_all(self) -> Iterator[NetId]:
         """Read every net, whether the poll tells of it or not; the net of each that gave datagrams."""

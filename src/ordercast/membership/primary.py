@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ordercast.contract import Action, Note, Store
+from ordercast.contract import Action, Event, Note, Store, Up
 from ordercast.errors import WireError
 from ordercast.limits import ATTEMPTS_MAX, ENTRY_BYTES_MAX, MEMBERS_MAX, STORED_NUMBER_MAX
 from ordercast.membership.bitmap import Bitmap, to_bitmap
@@ -75,6 +75,15 @@ class Stored(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _entry, _stored = msgspec.msgpack.Decoder(RecordedEntry), msgspec.msgpack.Decoder(Stored)
+
+
+class Knows(Event, frozen=True, gc=False):
+    """Between a replicated state, on top of the stack, and this record.  Down: the state that was decided in `view` had
+    n calls and the digest h.  Up, ahead of a new view: the newest such decision that a member of it has heard of."""
+
+    view: ViewId
+    n: int
+    h: bytes
 
 
 class BadRecord(WireError):
@@ -183,6 +192,22 @@ class Primary:
     def failed(self, why: str) -> None:
         self._storing, self.error = 0, why
 
+    # -------------------------------------------------------------------------------------------------------- decisions
+
+    def learn(self, knows: Knows) -> list[Action]:
+        """Of a decision, unless a later one is remembered."""
+        known = (knows.view.seq, self.configured.index(knows.view.rep)), knows.n, knows.h
+        record = self.record
+        return self._change(replace(record, knows=known)) if record.knows is None or known > record.knows else []
+
+    def known(self) -> list[Action]:
+        """The newest on the entries of the attempt, for the layers above."""
+        found = max((r.knows for r in self._records.values() if r.knows is not None), default=None)
+        if found is None:
+            return []
+        (seq, rank), n, h = found
+        return [Up(Knows(ViewId(seq, self.configured[rank]), n, h))]
+
     # --------------------------------------------------------------------------------------------------------- attempts
 
     def entry(self, state: bytes) -> bytes:
@@ -270,6 +295,16 @@ class Primary:
 def record_of(partition: str, identity: Identity) -> Primary | None:
     """The part, where the policy asks for it."""
     return Primary(identity.me, tuple(sorted(identity.members))) if partition == PRIMARY_MAJORITY else None
+
+
+def learn(primary: Primary | None, knows: Knows) -> list[Action]:
+    """The replicated state was decided; only this policy has a record of it."""
+    return primary.learn(knows) if primary is not None else []
+
+
+def known(primary: Primary | None) -> list[Action]:
+    """What is known of decisions, ahead of the view that is installed now."""
+    return primary.known() if primary is not None else []
 
 
 def _possible(record: Record, configured: int) -> bool:

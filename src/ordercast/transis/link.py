@@ -45,6 +45,7 @@ from ordercast.contract import (
 )
 from ordercast.membership import Committed, Decision, Gathering, Hello, Membership, Outdone, Parted, Returned
 from ordercast.membership.bitmap import to_bitmap
+from ordercast.membership.primary import Knows, known, learn
 from ordercast.transis import report
 from ordercast.transis.barrier import Barrier
 from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Early, Flush
@@ -132,7 +133,7 @@ class Link(Layer):
             self.leaving, until = True, event.until  # type: ignore[attr-defined]
             self.talk.traffic.owed = self.talk.traffic.owed or tuple(self.talk.traffic.have)
             return [SetTimer(LEAVE, now + self.timeout_ns if until is None else until), *self._settle(now)]
-        return [Down(event)]
+        return learn(self.membership.primary, event) if kind is Knows else [Down(event)]  # type: ignore[arg-type]
 
     # --------------------------------------------------------------------------------------------------------- packets
 
@@ -380,7 +381,7 @@ class Link(Layer):
         if old.id.seq:
             closed, inserted = closing(old.id, old.members, old.have, plan, self.causal)
             out += closed
-        out += views(committed, flush.mine, flush.components, self.talk.primary)
+        out += known(self.membership.primary) + views(committed, flush.mine, flush.components, self.talk.primary)
         if flush.mine.intermediate is not None:
             out.append(Note("intermediate view", {"members": list(flush.mine.members)}))
         kept = plan.ring_id != committed.ring_id

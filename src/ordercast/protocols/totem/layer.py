@@ -35,6 +35,7 @@ from ordercast.contract import (
 )
 from ordercast.errors import WireError
 from ordercast.membership import NOTHING, Committed, Decision, Gathering, Membership, Outdone, Parted, Returned, State
+from ordercast.membership.primary import Knows, known, learn
 from ordercast.protocols.totem.attempt import Attempt
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.lamport import Lamport
@@ -110,6 +111,8 @@ class RingLayer(Layer):
             return self.turn.wake(now) if more and self.turn.hand.idle else []
         if type(event) is Leave:
             self.rings.give_room(None)
+        if type(event) is Knows:
+            return learn(self.membership.primary, event)
         return self.sender.down(now, event)
 
     # ---------------------------------------------------------------------------------------------------------- packets
@@ -217,7 +220,7 @@ class RingLayer(Layer):
             self.membership.finished()
         if not self.rings.visited(attempt, token, last_aru):
             return self.turn.stuck(now, token)
-        out = self.rings.install(attempt)
+        out = known(self.membership.primary) + self.rings.install(attempt)
         out += self.sender.enter(self.rings.ring.id, self.rings.ring.primary)
         out += self._carry(now, self.membership.installed(now))
         return out + self.turn.deliver()

@@ -36,7 +36,7 @@ SHAPES: dict[int, tuple[list[tuple[int, ...]], tuple[int, ...]]] = {  # rings, a
 }
 PUBLISHED = {1: 5364, 2: 7993, 3: 10086}  # messages/s at probability 0.1
 PROBABILITIES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
-WINDOWS = (7, 10, 13)
+WINDOWS = (7, 13)
 BEGIN_MS, FORTY_MS = 300.0, 800.0  # forty slow machines take their time to find each other
 ENDLESS = 10**6  # messages
 HAND_OVER_MS = 0.175  # from a processor to its application, which takes nobody's time

@@ -384,7 +384,11 @@ def rings_done_not_awaited(setup: Setup) -> Stack:
 
 
 @mutant(
-    "rings_holes_cut_off", "multiring", AREA, "what is behind a hole is discarded, own frames too", scenario="rings_hole"
+    "rings_holes_cut_off",
+    "multiring",
+    AREA,
+    "what is behind a hole is discarded, own frames too",
+    scenario="rings_hole",
 )
 def rings_holes_cut_off(setup: Setup) -> Stack:
     class Cuts(Agreement):

@@ -160,7 +160,10 @@ def rings_safe_before_held(setup: Setup) -> Stack:
     return rings(setup, row=Soon)
 
 
-@mutant("rings_safe_before_all_are_in", "multiring", AREA, "what a ring holds counts before all are in the topology")
+@mutant(
+    "rings_safe_before_all_are_in", "multiring", AREA, "what a ring holds counts before all are in the topology",
+    scenario="rings_hole",
+)  # fmt: skip
 def rings_safe_before_all_are_in(setup: Setup) -> Stack:
     class Open(Ordering):
         def settle(self, now: Nanoseconds, child: int) -> list[Action]:
@@ -380,7 +383,13 @@ def rings_done_not_awaited(setup: Setup) -> Stack:
     return rings(setup, agreement=Alone)
 
 
-@mutant("rings_holes_cut_off", "multiring", AREA, "what is behind a hole is discarded, own frames too")
+@mutant(
+    "rings_holes_cut_off",
+    "multiring",
+    AREA,
+    "what is behind a hole is discarded, own frames too",
+    scenario="rings_hole",
+)
 def rings_holes_cut_off(setup: Setup) -> Stack:
     class Cuts(Agreement):
         def beyond(self, old: Old) -> set[tuple[int, int]]:

@@ -65,7 +65,7 @@ def _lines(figures: dict[str, Any]) -> str:
 @rings_option
 @click.option("--pure", type=Whole(1, MEMBERS_MAX), multiple=True, help="A gateway that sends and reads nothing.")
 @click.option("--crossing", type=Number(0, 1), default=None, help="The share of messages that leave their ring.")
-@click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces, on a bridge with this MTU.")
+@click.option("--mtu", type=Whole(576, 65535), default=None, help="Members in namespaces on a bridge with this MTU.")
 @click.option("--insecure", is_flag=True, help="Without sealing, to see what it costs.")
 @json_option
 def command(

@@ -231,8 +231,9 @@ def hosts_of(scenario: Scenario, cost: Mapping[int, CostFunction | None], level:
         clock = Clock(1_000 * MS + int(skew), int(drift))
         disk = Disk(round(scenario.hosts.disk_us * 1000), scenario.generator(f"disk/{id}"))
         host = hosts[id] = Host(id, scenario.nets_of(id), clock, disk, cost[id], recorded=level >= Level.RECORD)
-        host.buffer_packets_max = scenario.hosts.buffer_packets
-        host.buffer_bytes_max = scenario.hosts.buffer_bytes
+        nets = max(1, len(host.nets))  # each has a socket, with a buffer of its own
+        host.buffer_packets_max = scenario.hosts.buffer_packets * nets
+        host.buffer_bytes_max = scenario.hosts.buffer_bytes * nets
     return hosts
 
 

@@ -88,6 +88,11 @@ class ProtocolInfo(Struct, frozen=True):
     def default_service(self) -> Service:
         return Service.AGREED if Service.AGREED in self.provides else self.provides[0]
 
+    @property
+    def replicates(self) -> bool:
+        """Whether replicated state can stand on it: it has views that change, and one order."""
+        return self.changes_views and Service.AGREED in self.provides
+
     def promised(self, service: str, partition: str = ALL_CONTINUE, state: bool = False) -> tuple[str, ...]:
         """The ids that runs with this service, under this policy, are judged by; `state`: one is replicated."""
         ids = self.promises.get(service, ())

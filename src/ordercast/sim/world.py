@@ -85,6 +85,10 @@ class World:
         if wrong := info.without(scenario.partition):
             raise UsageError(f"partition: {wrong}")
         level = level if isinstance(level, Level) else level_of(level)
+        if scenario.calls and not info.replicates:
+            raise UsageError(f"calls: {scenario.protocol} has no total order with views, which replicas need")
+        if scenario.calls and level >= Level.RECORD:
+            raise UsageError("calls: what replicas hear is not recorded: expected level off, deliver or full")
         sizes = cost is not None or bool(scenario.faults or scenario.other_hosts) or scenario.hosts != Hosts()
         each = costs(scenario, cost)
         self.schedule = Schedule()

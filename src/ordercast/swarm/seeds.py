@@ -22,7 +22,7 @@ from ordercast.sim.law import Delay
 from ordercast.sim.scenario import Clocks, Cost, Edge, Hosts, Load, Net, Pace, Scenario, Start
 from ordercast.swarm.apart import apart_again, half_installed
 from ordercast.swarm.shapes import draw_bus, draw_rings, gateways, pure_gateways
-from ordercast.swarm.state import replicates, with_state
+from ordercast.swarm.state import with_state
 from ordercast.swarm.trouble import FAMILIES, MAKERS, PERMANENT, Ground, more, short
 from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
@@ -81,7 +81,7 @@ def _ids(ids: Sequence[int]) -> str:
 def expand(seed: int, protocols: Sequence[str] = (), state: bool = False) -> SeedPlan:
     """The plan of one seed; `protocols`: those to draw from, all of the registry when none are named; `state`: with
     replicas of a ledger above, where the protocol has views and a total order, and everything else the same."""
-    names = sorted(protocols) or [name for name in registry.names() if not state or replicates(registry.get(name))]
+    names = sorted(protocols) or [name for name in registry.names() if not state or registry.get(name).replicates]
     protocol = random.Random(f"swarm/{seed}/protocol").choice(names)
     plan = _Expansion(seed, registry.get(protocol)).plan()
     return structs.replace(plan, scenario=with_state(plan.scenario)) if state else plan

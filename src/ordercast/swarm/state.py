@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import random
 
-from ordercast.registry import ProtocolInfo
 from ordercast.sim.scenario import Scenario
-from ordercast.types import Service
 
 LEAST, MOST = 10, 120  # calls
-
-
-def replicates(info: ProtocolInfo) -> bool:
-    """Whether states can stand on it: it has views that change, and one order."""
-    return info.changes_views and Service.AGREED in info.provides
 
 
 def with_state(scenario: Scenario) -> Scenario:

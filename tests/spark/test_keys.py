@@ -29,6 +29,7 @@ def test_a_job_about_a_run_does_not_hold_its_key(
         return closures[-1]
 
     monkeypatch.setattr(CloudPickleSerializer, "dumps", seen)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds to it
     spark.sparkContext.setLogLevel("INFO")
     try:
         assert main(["verify", str(run), "--out", str(out)]) == 0

@@ -283,6 +283,6 @@ def test_a_frame_numbered_beyond_all_reason_is_dropped_and_noted() -> None:
     for seq, dropped in ((last + 1, True), (last, False)):
         script.out.clear()
         script.channels[1, 2].clear()
-        script.channels[1, 2].append(Data(ring.id, seq, frame(1, 1)))
+        script.channels[1, 2].append((0, Data(ring.id, seq, frame(1, 1))))
         script.run("pass 1 2")
         assert (f"2: note drop reason=number seq={seq}" in script.out) is dropped

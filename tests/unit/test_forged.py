@@ -177,7 +177,7 @@ def committing(forger: Forger, id: int) -> CommitToken:
         for pair in sorted(script.channels):
             channel = script.channels[pair]
             while channel:
-                packet = channel[0]
+                _, packet = channel[0]
                 if pair[1] == id and type(packet) is CommitToken and packet.to == id and packet.hop >= 2:
                     return packet
                 script._hand_over(*pair, 1)
@@ -413,7 +413,7 @@ def test_no_promise_makes_later_tickets_larger_than_their_type(number: int) -> N
     forger.script.run("submit 1 x")
     tickets = []
     while waiting := next((pair for pair in sorted(forger.script.channels) if forger.script.channels[pair]), None):
-        packet = forger.script.channels[waiting][0]
+        _, packet = forger.script.channels[waiting][0]
         assert forger.codec.decode(forger.codec.encode(packet)) == packet
         tickets += packet.body.tickets if type(packet) is Data else ()
         forger.script._hand_over(*waiting, 1)

@@ -127,7 +127,7 @@ def test_regular_calls_count_before_transitional_ones() -> None:
     assert b in group.of[2].lines and a not in group.of[2].lines and len(group.of[2].lines) == 2
     assert not group.of[2].answered, "a call in a transitional view is answered after the next decision"
     group.crash(4)
-    group.view(1, 2, 3)
+    group.view(1, 2, 3, holes=1.0)
     group.run()
     one_state(group)
     assert group.of[2].lines[:2] == [a, b]

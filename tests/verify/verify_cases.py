@@ -45,6 +45,15 @@ OFTEN = {"rate": 0.3}
 MINOR = "1 view 1,2 minor | 2 view 1,2 minor"  # under the policy, and not primary
 
 
+# 1 and 2 decide view 1.1 and apply a call; then 1 goes on to view 2.1
+BEGUN = " | ".join(f"{m} state view 0o members=1,2 | {m} state decided 0o epoch=1.1" for m in (1, 2))
+CALLED = f"{V} | {BEGUN} | 1 applied 1:1 1a | 2 applied 1:1 1a"
+NEXT = "1 view 1,2 =2.1 | 1 state view 1a members=1,2"
+ONE: dict[str, Any] = {"partition": "primary-majority"}
+WELL = f"{V} | {STABLE} | 1 state complete 0o @150 | "
+BOTH: dict[str, Any] = {"timeout_ns": 10_000, "members": (1, 2)}
+
+
 def spell(member: int, words: list[str]) -> str:
     return " | ".join(f"{member} {word}" for word in words)
 
@@ -233,6 +242,25 @@ ACCEPTED: dict[str, list[Case]] = {
              "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
         case(f"{V} | {STABLE} | 0 resume 2 @150 | 1 end @900 | 2 end @900", timeout_ns=10_000),
     ],
+    "A1": [
+        case(CALLED),
+        case(f"{V} | {BEGUN} | 1 applied 1:1 1a | 2 applied 2:1 1b odd"),  # in a transitional view there may be holes
+    ],
+    "A2": [
+        case(f"{CALLED} | {NEXT} | 1 state decided 1a epoch=2.1", **ONE),
+        # whoever took it lost its disk
+        case(f"{CALLED} | 1/2 state found 0x | 2/2 state found 0x | 1/2 view 1,2 =2.1 "
+             "| 1/2 state view 0x members=1,2 | 1/2 state decided 0x epoch=2.1", **ONE),
+    ],
+    "A3": [case(f"{CALLED} | 1 applied 1:2 2b")],
+    "A4": [
+        case(f"{CALLED} | 1 answered 1 | {NEXT} | 1 state decided 1a epoch=2.1", **ONE),
+        # not durable, and nobody had it any more
+        case(f"{CALLED} | 1 answered 1 | 1/2 state found 0o | 1/2 view 1,2 =2.1 | 1/2 state view 0o members=1,2 "
+             "| 1/2 state decided 0o epoch=2.1", **ONE),
+    ],
+    "A5": [case(f"{WELL} | 2 state complete 0o @160 | 1 end @900 | 2 end @900", **BOTH)],
+    "A6": [case(f"{CALLED} | 1 lost 1:1 | 1 state decided 0x epoch=2.1 taken")],
     "L10": [
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 end @900 | 2 end @900", **STEADY),
         case(f"{V} | 1 mode active @50 | 1 mode passive @51 | 1 mode active @52 | {STABLE} | 2 mode active @200 "
@@ -462,6 +490,22 @@ REJECTED: dict[str, list[Case]] = {
              "| 1 end @900 | 2/2 end @900", timeout_ns=10_000),
         case(f"{V} | 1 view 1 =2.1 | 0 resume 2 | {STABLE} | 2 view 2 =2.2 | 1 end @900 | 2 end @900",
              timeout_ns=10_000),
+    ],
+    "A1": [
+        case(f"{V} | {BEGUN} | 1 applied 1:1 1a | 2 applied 2:1 1b"),
+        case(f"{V} | 1 state decided 0o epoch=1.1 | 2 state decided 0x epoch=1.1"),
+    ],
+    "A2": [case(f"{CALLED} | {NEXT} | 1 state decided 0x epoch=2.1", **ONE)],
+    "A3": [case(f"{CALLED} | 1 applied 1:1 2b")],
+    "A4": [
+        case(f"{CALLED} | 1 answered 1 | {NEXT} | 2 state decided 0o epoch=2.1", **ONE),
+        case(f"{CALLED} | 1 answered 1 durable | 1/2 state found 0o | 1/2 view 1,2 =2.1 "
+             "| 1/2 state view 0o members=1,2 | 1/2 state decided 0o epoch=2.1", **ONE),
+    ],
+    "A5": [case(f"{WELL} | 2 state view 0o @160 | 1 end @900 | 2 end @900", **BOTH)],
+    "A6": [
+        case(f"{CALLED} | 1 state decided 0x epoch=2.1 taken"),
+        case(f"{CALLED} | 1 lost 1:1 | 1 state decided 1a epoch=2.1"),
     ],
     "L10": [
         case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300", **STEADY),

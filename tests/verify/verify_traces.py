@@ -6,6 +6,8 @@ Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [f
 rcv S:A-B, del S:A-B, dummy S:TAG, absent, present,
 end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
 note NAME, mode ROLE, fault.
+Of replicated states, at a place such as 2b: state WHAT PLACE [epoch=SEQ.REP] [members=MEMBERS] [taken],
+applied CALLER:NUMBER PLACE [odd], answered NUMBER [durable], lost CALLER:NUMBER.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
 """
@@ -22,6 +24,7 @@ from ordercast.types import Service
 ALL = (
     *(f"S{k}" for k in range(1, 27)),
     "Q1",
+    *(f"A{k}" for k in range(1, 7)),
     *(f"L{k}" for k in range(1, 14)),
 )
 
@@ -201,6 +204,34 @@ def _note(b: Builder, me: int, inc: int, at: int | None, words: list[str], field
     b.add(me, Kind.NOTE, inc, at, detail=detail)
 
 
+def _place(word: str) -> dict[str, Any]:
+    return {"n": int(word[:-1]), "h": word[-1]}
+
+
+def _state(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+    place = _place(words[1])
+    detail: dict[str, Any] = {"name": "state", "what": words[0], **place, "regular": place["n"], "epoch": "0.0"}
+    for key, _, value in (word.partition("=") for word in words[2:]):
+        detail[key] = [int(member) for member in value.split(",")] if key == "members" else value or True
+    b.add(me, Kind.NOTE, inc, at, detail=detail)
+
+
+def _applied(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+    caller, _, number = words[0].partition(":")
+    detail = {"name": "applied", "caller": int(caller), "life": 1, "first": int(number), "count": 1}
+    b.add(me, Kind.NOTE, inc, at, detail={**detail, **_place(words[1]), "regular": "odd" not in words})
+
+
+def _answered(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+    detail = {"name": "answered", "first": int(words[0]), "count": 1, "durable": "durable" in words}
+    b.add(me, Kind.NOTE, inc, at, detail=detail)
+
+
+def _lost(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
+    calls = [[int(caller), 1, int(number)] for caller, _, number in (word.partition(":") for word in words)]
+    b.add(me, Kind.NOTE, inc, at, detail={"name": "lost", "calls": calls})
+
+
 def _mode(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
     b.add(me, Kind.MODE, inc, at, detail={"role": words[0], "number": 1})
 
@@ -236,6 +267,10 @@ _EVENTS: dict[str, Any] = {
     "stable": _stable,
     "gview": _group_view,
     "note": _note,
+    "state": _state,
+    "applied": _applied,
+    "answered": _answered,
+    "lost": _lost,
     "mode": _mode,
     "refuse": _refuse,
     "end": _end,

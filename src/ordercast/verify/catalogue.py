@@ -30,7 +30,7 @@ class Promise(Struct, frozen=True):
 
     @property
     def safety(self) -> bool:
-        return self.id.startswith("S") or (self.id.startswith("A") and self.id != "A5")
+        return self.id.startswith("S")
 
 
 _S, _O, _D, _V = Kind.SUBMIT, Kind.ORIGINATE, Kind.DELIVER, Kind.VIEW

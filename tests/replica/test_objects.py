@@ -318,6 +318,36 @@ def test_what_has_no_class_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     run(work())
 
 
+def test_what_a_program_waits_for_is_applied_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "KEPT_BYTES_MAX", 10_000)
+
+    async def work() -> None:
+        bus, (one, two, three_) = three()
+        two.stand(BEHIND)
+        three_.stand(BEHIND)
+        bringing = asyncio.ensure_future(two.have("stock", Stock()))
+        await asyncio.sleep(0)
+        stock = await one.have("stock", Stock())
+        for _ in range(10):
+            await stock.look()
+        three_.machine.expect("stock", Stock())
+        three_.take_over(one)
+        bus.members.remove(three_)
+        for _ in range(200):
+            await stock.look()
+        two.stand()
+        found = await bringing
+        assert found.seen == stock.seen and len(found.seen) == 210, (
+            "never kept as bytes, and with the right time and chance"
+        )
+        bus.members.append(three_)
+        three_.take_over(two)
+        await stock.look()
+        assert (await three_.have("stock", Stock())).seen == stock.seen
+
+    run(work())
+
+
 def test_a_state_takes_the_place_of_another() -> None:
     async def work() -> None:
         _bus, (one, two, _) = three()
@@ -455,6 +485,27 @@ def test_a_snapshot_is_of_one_place_though_calls_go_on() -> None:
         assert b"".join(one.machine.snapshot()) != expected
         await table.set(0, [10])
         assert table._here.frozen == [], "nobody reads any more"
+
+    run(work())
+
+
+def test_a_snapshot_begun_before_an_object_was_the_programs_own() -> None:
+    async def work() -> None:
+        _, (one, two, _) = three()
+        for name, kind in (("d", Dict[str, int]), ("s", Stock)):
+            two.machine.expect(name, kind())
+        table: Any = await one.have("d", Dict[str, int]())
+        stock = await one.have("s", Stock())
+        await table.set("a", 1)
+        await stock.add("tea")
+        begun = two.machine.snapshot()
+        expected = b"".join(one.machine.snapshot())
+        await two.have("d", Dict[str, int]())
+        await two.have("s", Stock())
+        await table.set("a", 2)
+        await stock.add("tea")
+        assert b"".join(begun) == expected
+        assert b"".join(two.machine.snapshot()) == b"".join(one.machine.snapshot())
 
     run(work())
 

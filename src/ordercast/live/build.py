@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from ordercast.live.sockets import NetAddresses
 from ordercast.live.storage import Storage, ring_seq_now
 from ordercast.registry import ProtocolInfo
 from ordercast.replica.objects import Objects
+from ordercast.replica.replica import Replica
 from ordercast.stack import Node as StackNode
 from ordercast.stack import Stack
 from ordercast.state.layer import State
@@ -147,7 +148,7 @@ def make_node(
     on_other_terms: Callable[[Other], None],
     folder: Path | None,
     trace: Trace | None = None,
-    objects: bool = False,
+    objects: Mapping[str, Replica] | None = None,
 ) -> Node:
     """A node ready to start; with `objects` it has replicated state.  Everything that can be wrong with the machine
     shows here, before anything is sent."""
@@ -171,11 +172,13 @@ def make_node(
         maker = info.tagger if me == TAGGER else info.factory
         assert maker is not None
         stack = maker(setup)
-        machine = Objects(Peer(me, incarnation), config.partition == ALL_CONTINUE) if objects else None
+        machine = Objects(Peer(me, incarnation), config.partition == ALL_CONTINUE) if objects is not None else None
         if machine is not None:
+            for name, object in (objects or {}).items():
+                machine.expect(name, object)
             stack = Stack(StackNode(State(machine, setup, info.provides, storage.found()), [stack.top]))
         values = terms_of(config.protocol, config.options, config.timeout_ns, config.ids, config.partition)
-        values |= {"objects": "yes"} if objects else {}
+        values |= {"objects": "yes"} if machine is not None else {}
         seals = sealing(config, identity, storage, info)
         secret = secrets.token_bytes(32) if seals is not None else b""
         agreement = Agreement(Peer(me, incarnation), config.ids, values, config.timeout_ns, on_other_terms, secret)

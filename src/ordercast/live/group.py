@@ -88,7 +88,7 @@ class Group:
         self._node = build.make_node(
             self.config, self.me, self._take, self._failed,
             on_other_terms=self._entry.logged(self._on_other_terms), folder=self._folder, trace=self._trace,
-            objects=self._objects is not None,
+            objects=self._objects,
         )  # fmt: skip
         self._replicas = Replicas.of(self._node)
         try:

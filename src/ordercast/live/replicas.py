@@ -75,6 +75,7 @@ class Replicas:
         if name in self._wanted:
             raise UsageError(f"object {name!r}: this program has replicated it already")
         self._wanted[name] = object, safe, durable
+        self.objects.expect(name, object)
         self._coming.add(name)
         try:
             await self._bring(name, creation)

@@ -84,13 +84,14 @@ class Frozen:
 class Bound:
     """An object that lives: calls are applied to it."""
 
-    __slots__ = ("_frozen", "_size", "head", "here", "key", "methods", "object")
+    __slots__ = ("_frozen", "_size", "head", "here", "key", "methods", "object", "placed")
 
     def __init__(self, head: ObjectHead, object: Replica, here: Here) -> None:
         self.head, self.key, self.object, self.here = head, key_of(head), object, here
         self.methods: tuple[Method, ...] = object._shape.methods
         self._frozen: list[ref[Frozen]] = []
         self._size = 0
+        self.placed = False  # the object is the program's own
 
     @classmethod
     def fresh(cls, head: ObjectHead, kind: type[Replica], step: Step) -> Bound:
@@ -156,6 +157,8 @@ class Bound:
     def become(self, other: Bound) -> None:
         """Take over the state of another, which is nobody's afterwards; whoever holds the object sees the new one."""
         self._thaw()
+        other._thaw()
+        self.here.frozen = other.here.frozen  # who reads the other's state slowly goes on reading it here
         old = type(self.object).__new__(type(self.object))
         vars(old).update(vars(self.object))
         vars(self.object).clear()

@@ -91,23 +91,32 @@ class Objects:
         head = head_of(name, object)
         return CONTROL + encode(Create(name, head.title, head.digest, head.merges, chunks_of(object)))
 
+    def expect(self, name: str, object: Replica) -> None:
+        """This program has a class for it, and will bring it to life: its calls are applied from now on."""
+        self.classes[name, object._shape.digest] = type(object)
+
     def bind(self, name: str, object: Replica, door: Door) -> Iterator[None]:
         """Bring the object of this name to life in `object`, some steps at a time: calls may be applied between them.
         Raises where it is of another class; ends when all is done."""
         kind, head = type(object), head_of(name, object)
+        self.expect(name, object)
         while True:
             kept = self.find(name)
             if kept is None or kept.head.digest != head.digest:
                 raise UsageError(_differs(head, kept))
             if isinstance(kept, Bound):
-                raise UsageError(f"object {name!r}: this program has replicated it already")
+                if kept.placed:
+                    raise UsageError(f"object {name!r}: this program has replicated it already")
+                fresh = kept
+                break
             fresh = Bound.fresh(head, kind, self.new_step())
             if (yield from self._read(kept, fresh)):
                 break
         made = Bound(head, object, Here(name, self.step, door))
         made.become(fresh)
         Replica._place(object, made.here)
-        self._entries[made.key], self.classes[name, head.digest] = made, kind
+        made.placed = True
+        self._entries[made.key] = made
 
     def _read(self, kept: Kept, fresh: Bound) -> Generator[None, None, bool]:
         """Whether it was read to its end; not if another state came in between."""
@@ -169,8 +178,9 @@ class Objects:
             return None if there.head.digest == head.digest else Raised(UsageError(_differs(head, there)))
         if len(self._entries) >= OBJECTS_MAX:
             return Raised(UsageError(f"object {head.name!r}: a group has at most {OBJECTS_MAX} objects"))
-        made = Kept(head, list(asked.chunks))
-        self._entries[made.key] = made
+        kept = Kept(head, list(asked.chunks))
+        kind = self.classes.get((head.name, head.digest))
+        self._entries[kept.key] = kept if kind is None else Bound.of(kept, kind, self.step)
         return None
 
     def present(self, peers: tuple[Peer, ...], context: Context) -> None:
@@ -203,15 +213,16 @@ class Objects:
         before, self._entries = self._entries, {}
         for key, entry in world.items():
             here = before.get(key)
-            if isinstance(here, Bound):
+            if isinstance(here, Bound) and here.placed:
                 here.become(Bound.of(entry, type(here.object), self.new_step()) if isinstance(entry, Kept) else entry)
                 self._entries[key] = here
             else:
-                self._entries[key] = entry if isinstance(entry, Kept) else Kept(entry.head, chunks_of(entry.object))
+                if isinstance(entry, Bound):
+                    entry.here.step = self.step
+                self._entries[key] = entry
         self.present_now = present
         for key, entry in before.items():
             if type(entry) is Bound and key not in self._entries:
-                del self.classes[entry.head.name, entry.head.digest]
                 Replica._place(entry.object, None)
         self._stepped()
 

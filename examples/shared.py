@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import sys
 
 import ordercast
@@ -13,4 +14,5 @@ async def main(me: int) -> None:
             await asyncio.sleep(1)
 
 
-asyncio.run(main(int(sys.argv[1])))
+with contextlib.suppress(KeyboardInterrupt):
+    asyncio.run(main(int(sys.argv[1])))

@@ -91,4 +91,4 @@ def test_a_benchmark_names_what_it_lacks() -> None:
 def test_the_examples_of_the_readme_are_the_files() -> None:
     codes = re.findall(r"```python\n(.*?)```", read("README.md"), re.S)
     assert codes == [read("examples/shared.py"), read("examples/hello.py")]
-    assert max(len(code.splitlines()) for code in codes) <= 16
+    assert max(sum(map(bool, code.splitlines())) for code in codes) <= 15  # that are not blank

@@ -230,7 +230,7 @@ def test_V13_F14_pauses(who: tuple[int, ...], length: float, changes: int) -> No
     ("protocol", "service"),
     [
         *((protocol, service) for protocol in ("allack", "toto") for service in ("agreed", "safe")),
-        *((protocol, "agreed") for protocol in ("token_site", "symmetric", "hybrid")),
+        *((protocol, "agreed") for protocol in ("abcast", "tomp", "token_site", "symmetric", "hybrid")),
     ],
 )
 def test_V14_one_talks_and_the_others_are_silent(protocol: str, service: str) -> None:

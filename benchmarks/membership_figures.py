@@ -57,10 +57,13 @@ in T. Every row was also judged by all safety promises of the ring; a row that b
 would say so in the last column.
 """
 
-LAYER_HEAD = "## On the view-synchronous layer: `{protocol}`\n"
 LAYER = """\
-{date}. Suspicion by silence of any member instead of token loss, and direct links are needed, so that MB3, MB8 and MB16
-cost a view where a ring does without the link. MB34 is of the layer alone. {rows} rows, {wrong} of them wrong.
+## On the view-synchronous layer: `{protocol}`
+
+{date}.
+
+Suspicion by silence of any member instead of token loss, and direct links are needed, so that MB3, MB8 and MB16 cost a
+view where a ring does without the link. MB34 is of the layer alone. {rows} rows, {wrong} of them wrong.
 
 | event, ms until the view, T = 40 ms | {sizes} |
 |---{bars}|
@@ -214,17 +217,13 @@ def times_table(cache: Cache, sizes: list[int], runs: int) -> str:
     return "".join(lines)
 
 
-def layer_section(cache: Cache, protocol: str, rows: dict[str, list[Figures]], sizes: list[int], runs: int) -> str:
-    figures = [f for of_a_row in rows.values() for f in of_a_row]
-    lines = [
-        LAYER_HEAD.format(protocol=protocol) + "\n",
-        LAYER.format(
-            date=_today(), rows=len(figures), wrong=sum(bool(f.wrong) for f in figures),
-            sizes=" | ".join(f"{n} members" for n in sizes), bars="|---" * len(sizes),
-        ),
-    ]  # fmt: skip
-    lines += [f"| {name} | {times_cells(cache, protocol, name, sizes, runs)} |\n" for name in TIMES]
-    return "".join(lines) + "\n" + figures_table(rows)
+def layer_section(cache: Cache, protocol: str, rows: Table, sizes: list[int], runs: int) -> str:
+    head = LAYER.format(
+        protocol=protocol, date=_today(), rows=sum(map(len, rows.values())), wrong=len(complaints(protocol, rows)),
+        sizes=" | ".join(f"{n} members" for n in sizes), bars="|---" * len(sizes),
+    )  # fmt: skip
+    times = [f"| {name} | {times_cells(cache, protocol, name, sizes, runs)} |\n" for name in TIMES]
+    return head + "".join(times) + "\n" + figures_table(rows)
 
 
 def replaced(page: str, section: str) -> str:
@@ -299,11 +298,7 @@ def stalls_table(cache: Cache, runs: int) -> str:
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def rows_table(rows: dict[str, list[Figures]]) -> str:
-    return PATTERNS + "\n" + figures_table(rows)
-
-
-def figures_table(rows: dict[str, list[Figures]]) -> str:
+def figures_table(rows: Table) -> str:
     lines = ["| id | pattern | members, T | on | after | views | silence | remark |", "|---" * 8 + "|"]
     for figures in rows.values():
         for f in figures:
@@ -314,15 +309,14 @@ def figures_table(rows: dict[str, list[Figures]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def classical_table(rows: dict[str, list[Figures]]) -> str:
+def classical_table(rows: Table) -> str:
     permanent = [f for name, fs in rows.items() if name in [f"MB{k}" for k in (*range(1, 17), 18)] for f in fs]
-    tokens = [f for f in rows.get("MB17", [])]
     silences = [f.silence for f in permanent if f.silence is not None]
     return CLASSICAL.format(
         on=_span([f.on for f in permanent]),
         after=_span([f.after for f in permanent]),
         silence=f"{min(silences):.1f} to {max(silences):.1f}" if silences else "-",
-        tokens=_span([f.on + f.after for f in tokens]),
+        tokens=_span([f.on + f.after for f in rows.get("MB17", [])]),
     )
 
 
@@ -393,7 +387,7 @@ def main() -> int:
             wrong += bad
             parts = [
                 HEAD, f"{_today()}.\n", classical_table(rows), times_table(cache, sizes, options.runs),
-                stalls_table(cache, options.runs), random_text, rows_table(rows),
+                stalls_table(cache, options.runs), random_text, PATTERNS + "\n" + figures_table(rows),
             ]  # fmt: skip
             options.page.write_text("\n".join(parts))
     for protocol in options.protocol or LAYERED:

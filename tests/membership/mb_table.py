@@ -379,8 +379,7 @@ def mb34(n: int, t: float, seed: int = 1, until: float = 400) -> Figures:
     """Of the layer alone: all that carries messages or answers from 1 to 2 is lost, all else passes, heartbeats too.
 
     With a third member whatever 2 lacks is repaired by others, and nobody minds.  Who needs answers strikes the link
-    every 2.5 T, and the third strike parts the two: before 4 x L1 that is one or two views more than of the prototype,
-    which noticed it later."""
+    every 2.5 T, and the third strike parts the two (decision 0140)."""
     run = Run(n, t, cut({(1, 2)}, packets=("Data", "Retrans", "Unicast", "FlushData")), until=until, seed=seed)
     figures = settled("MB34", "data, answers 1>2", run, on=4 if answering() else 0, after=15, silence=8)
     figures.more = f"{run.count(0)} views in {until:.0f} T"

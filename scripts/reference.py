@@ -142,9 +142,9 @@ def picture_of_votes(protocol: str) -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
-def picture_of_stamps() -> str:
-    scenario = Scenario(protocol="tomp", members=3, messages=6, seed=3, load=Load(rate=20000.0))
-    title = "tomp: everybody stamps, the sender decides, all deliver in one order"
+def picture_of_stamps(protocol: str) -> str:
+    scenario = Scenario(protocol=protocol, members=3, messages=6, seed=3, load=Load(rate=20000.0))
+    title = f"{protocol}: everybody stamps, the sender decides, all deliver in one order"
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
@@ -200,7 +200,8 @@ PICTURES = {
     "docs/img/one_order.svg": picture_of_one_order,
     "docs/img/crash.svg": picture_of_a_crash,
     "docs/img/causal_crash.svg": picture_of_a_causal_crash,
-    "docs/img/tomp.svg": picture_of_stamps,
+    "docs/img/abcast.svg": lambda: picture_of_stamps("abcast"),
+    "docs/img/tomp.svg": lambda: picture_of_stamps("tomp"),
 }
 PAGES = {
     "docs/reference/cli.md": cli_page,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ordercast.trace.schema import Kind
+from ordercast.trace.schema import CELLS, Kind
 from ordercast.verify.columns.model import Array, Run, ViewKey
 
 APPLIED, ANSWERED, LOST, VIEW, DECIDED, FOUND, COMPLETE, OTHER = range(8)
@@ -69,7 +69,9 @@ class Notes:
     def _code_views(self) -> None:
         """Epochs of decisions, and the views lives stand in; codes ascend with ids, -1: none."""
         columns = self.run.columns
-        here = list(zip(columns["view_seq"][self.row].tolist(), columns["view_rep"][self.row].tolist(), strict=True))
+        seqs, reps = columns["view_seq"][self.row], columns["view_rep"][self.row].tolist()
+        none = (seqs == CELLS["view_seq"].null).tolist()
+        here = [(-1, -1) if n else (seq, rep) for n, seq, rep in zip(none, seqs.tolist(), reps, strict=True)]
         keys: list[ViewKey | None] = []
         for kind, fields in zip(self.kind.tolist(), self.fields, strict=True):
             seq, _, rep = fields["epoch"].partition(".") if kind == DECIDED else ("", "", "")

@@ -111,11 +111,12 @@ class Decisions:
     def members(self, view: int) -> set[int]:
         return {member for k in self.entered(view).tolist() for member in self.known.fields[k].get("members", ())}
 
-    def gone(self, holders: set[int], lacking: Array, k: int) -> bool:
-        """Whether each of these members began a life before decision k that found nothing of it: `lacking` says so of
-        each note of what was found."""
-        late = self.known.time[self.found] > self.time[k]
-        return holders <= set(self.known.member(self.found[lacking & ~late]).tolist())
+    def gone(self, holders: set[int], lacking: Array, since: int, k: int) -> bool:
+        """Whether each of these members began a life after that time and before decision k that found nothing of it:
+        `lacking` says so of each note of what was found."""
+        time = self.known.time[self.found]
+        lacking = lacking & (time >= since) & (time <= self.time[k])
+        return holders <= set(self.known.member(self.found[lacking]).tolist())
 
 
 def a2(run: Run) -> Finding:
@@ -132,7 +133,7 @@ def a2(run: Run) -> Finding:
         for j in np.flatnonzero(~known.past(later, np.full(len(later), place))).tolist():
             found = known.place[decisions.found]
             lacking = ~known.past(found, np.full(len(found), place))
-            if not decisions.gone(decisions.members(view), lacking, k + 1 + j):
+            if not decisions.gone(decisions.members(view), lacking, int(decisions.time[k]), k + 1 + j):
                 one, two = known.views[view], known.views[int(decisions.views[k + 1 + j])]
                 what = f"the decision of view {one} is not in the history of that of view {two}"
                 return broken(what, run.rows(*known.row[decisions.mark[[k, k + 1 + j]]]), judged)
@@ -189,7 +190,7 @@ class Answered:
         lives = [(known.run.life_member[life], known.run.life_incarnation[life]) for life in known.life[which].tolist()]
         self.key = keys([known.owner(*life) for life in lives], [f["first"] for f in fields], count)
         self.view = np.repeat(known.stands[which], count)
-        self.row = np.repeat(known.row[which], count)
+        self.row, self.time = np.repeat(known.row[which], count), np.repeat(known.time[which], count)
         self.durable = np.repeat(np.array([bool(f["durable"]) for f in fields], bool), count)
 
 
@@ -232,7 +233,8 @@ def _forgotten(known: Notes, decisions: Decisions, answered: Answered, k: int, l
         lacking = np.array(
             [not known.past(int(found), places).any() for found in known.place[decisions.found].tolist()], bool
         )
-        out[j] = not decisions.gone(decisions.members(int(answered.view[j])), lacking, k)
+        holders, since = decisions.members(int(answered.view[j])), int(answered.time[j])
+        out[j] = not decisions.gone(holders, lacking, since, k)
     return out
 
 

@@ -39,9 +39,8 @@ class Told(NamedTuple):
 
     @property
     def view(self) -> ViewKey:
-        key = self.stands or view_key(self.row)  # a row of a transitional view names the one that follows
-        assert key is not None
-        return key
+        """A row of a transitional view names the one that follows."""
+        return self.stands or view_key(self.row) or (-1, -1)
 
     def offers(self, merging: bool) -> bool:
         """Whether it is a state as a view began, of which nothing is in doubt; `merging`: of a class that merges."""
@@ -151,13 +150,13 @@ class Places:
         lives = [life.key for life in self.run.lives]
         return {one: first[two] for one, two in pairwise(lives) if one[0] == two[0] and two in first}
 
-    def gone(self, holders: set[int], place: Place, call: Call | None, time_ns: int) -> bool:
-        """Whether every one of these members has begun a life since, before this time, that found nothing of it: its
-        disk was lost, or the life before had not written it."""
+    def gone(self, holders: set[int], call: Call | None, had: Told, later: Told) -> bool:
+        """Whether every one of these members began a life between these notes that found nothing of it (a call, or the
+        place of the first note): its disk was lost, or the life before had not written it."""
 
         def lacks(told: Told) -> bool:
-            has = place in self.past(told.place) if call is None else call in self.calls(told.place)
-            return told.row.time_ns <= time_ns and not has
+            has = had.place in self.past(told.place) if call is None else call in self.calls(told.place)
+            return had.row.time_ns <= told.row.time_ns <= later.row.time_ns and not has
 
         found = [told for told in self.told if told.name == "state" and told.what == "found"]
         return all(any(told.life.member == member and lacks(told) for told in found) for member in holders)

@@ -80,7 +80,7 @@ def a2(run: Run) -> Finding:
             settled = known.marks[view]
             if settled.place in known.past(mark.place):
                 continue
-            if not known.gone(members, settled.place, None, mark.row.time_ns):
+            if not known.gone(members, None, settled, mark):
                 what = f"the decision of view {view} is not in the history of that of view {later}"
                 return broken(what, [settled.row, mark.row], judged)
     return holds(judged)
@@ -156,7 +156,7 @@ def _forgotten(known: Places, answered: Told, call: Call) -> Told | None:
         if view <= answered.view or call in known.calls(mark.place):
             continue
         if answered.fields["durable"]:
-            gone = known.gone(known.members(answered.view), mark.place, call, mark.row.time_ns)
+            gone = known.gone(known.members(answered.view), call, answered, mark)
             return None if gone else mark
         return mark if _held(known, view, call, merging=False) else None
     return None
@@ -173,7 +173,7 @@ def _forgotten_by_all(known: Places, answered: Told, call: Call) -> Told | None:
         met = {told.life.member for told in offered} == set(known.run.header.members)
         met = met and all(told.fields.get("merges", True) for told in offered)
         holders = known.members(answered.view)
-        if answered.fields["durable"] and met and not known.gone(holders, mark.place, call, mark.row.time_ns):
+        if answered.fields["durable"] and met and not known.gone(holders, call, answered, mark):
             return mark
     return None
 

@@ -171,7 +171,7 @@ class State(Layer):
         self.peers = {}
         if self.phase is Phase.ENDED:
             return [*out, *self._say_without(self.why)]
-        out.append(self._note("view", members=list(view.members)))
+        out.append(report.entered(self.replica, view.members))
         if view.primary is False:
             return out + self._stand(Phase.AWAY)
         self.council = Council(view.id, view.members, len(self.members), self.policy)

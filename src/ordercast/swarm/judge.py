@@ -29,6 +29,7 @@ from ordercast.verify.verdict import BROKEN, CANNOT_JUDGE, Verdict
 RAISES = "raises"  # in the place of a promise: the core, or the simulator, raised
 DISAGREE = "disagree"  # the two forms of a checker do not say the same
 NOTED = frozenset(("L1", "L2", "L8"))  # their bounds follow from notes of the membership (T_loss, probations)
+OF_STATES = frozenset(("A1", "A2", "A3", "A4", "A5", "A6"))  # few notes tell of them: judged by both forms always
 Maker = Callable[[Setup], Stack]
 
 
@@ -110,12 +111,11 @@ def judge_outcome(outcome: Outcome, *, plain: bool = False, promises: Sequence[s
     wanted = [id for id in wanted if not CATALOGUE[id].elsewhere]
     verdicts = check_columns(trace, wanted)
     broken = [v for v in verdicts if v.state == BROKEN]
-    breaks: list[Break] = []
-    if plain or broken:
-        plainly = check_plain(trace, wanted)
-        breaks = [Break(DISAGREE, text) for text in _differences(verdicts, plainly)]
-        broken = [v for v in plainly if v.state == BROKEN] or broken
-        plain = True
+    plain = plain or bool(broken)
+    both = [id for id in wanted if plain or id in OF_STATES]
+    plainly = check_plain(trace, both) if both else []
+    breaks = [Break(DISAGREE, text) for text in _differences([v for v in verdicts if v.promise in both], plainly)]
+    broken = [v for v in plainly if v.state == BROKEN] or broken
     breaks = [Break(v.promise, v.text, v.example) for v in broken] + breaks
     held = [v.promise for v in verdicts if v.ok]
     unjudged = {v.promise: v.text for v in verdicts if v.state == CANNOT_JUDGE}

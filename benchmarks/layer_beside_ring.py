@@ -3,8 +3,8 @@
     python benchmarks/layer_beside_ring.py [bench cost] [--protocol P]... [--rounds 5] [--secs 3] [--out FILE]
 
 bench   four members on loopback, each protocol in turn, round by round: messages/s and processor time per message at
-        100 B and 1 kB, latency at 2000 messages/s of 1 kB, processor share of an idle group; ratios to totem; of a quasi
-        order (`--protocol dpg`) the frames that violate it
+        100 B and 1 kB, latency at 2000 messages/s of 1 kB, processor share of an idle group; ratios to totem; of a
+        quasi order (`--protocol dpg`) the frames that violate it
 cost    what one reception costs the layer alone: the packets that one of n members gets of the others are recorded,
         fed to a fresh core and timed, beside a fixed loop that tells how fast this machine is just now
 What the cores on it cost, and what members hold: cores.py.

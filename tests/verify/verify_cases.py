@@ -303,6 +303,8 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 1 end @20000200 | 2 end @20000200", workload={"rate": 10.0}, live=True),
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @20005000 | 1 end @20006000 "
              "| 2 end @20006000", **CHANGING),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 view 1,2,3 @350 | 2 view 1,2,3 @350 "
+             "| 3 view 1,2,3 @350 | 1 mode active @400 | 1 end @900 | 2 end @900 | 3 end @900", **STEADY),
     ],
     "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
     "L13": [
@@ -570,6 +572,8 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20006000 | 2 end @20006000", **CHANGING),
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @400 | 1 end @900 "
              "| 2 end @900", **STEADY),
+        case(f"{V} | {STABLE} | 1 view 1,2,3 @150 | 2 view 1,2,3 @150 | 3 view 1,2,3 @150 | 1 mode active @200 "
+             "| 1 mode passive @300 | 1 mode active @400 | 1 end @900 | 2 end @900 | 3 end @900", **STEADY),
     ],
     "L12": [case(f"{V} | 1 end waits=3 | 2 end")],
     "L13": [

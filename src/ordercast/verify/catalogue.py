@@ -110,7 +110,8 @@ _ALL = (
     Promise("L8", "rejoin", "a member that restarts or resumes is in the common view in time", (_V, Kind.STABLE)),
     Promise("L9", "bounded wait", "once every machine's message follows all candidates, something is delivered",
             elsewhere="the core's own assertion"),
-    Promise("L10", "roles settle", "under constant load a member changes its role at most twice in a view, and not after 20 s",
+    Promise("L10", "roles settle", "under constant load a member changes its role at most twice in a view, and not "
+            "after 20 s",
             (Kind.MODE, Kind.STABLE)),
     Promise("L11", "order resumes", "a member that returns delivers in the common order again, in time",
             (_D, Kind.ABSENT, Kind.PRESENT)),

@@ -222,8 +222,8 @@ def _overloaded(row: Row) -> bool:
 
 
 def l10(run: Run) -> Finding:
-    """From the stable row on, and anew from each change of the load and each view, which deals the roles out; a load that
-    chance makes irregular says nothing."""
+    """From the stable row on, and anew from each change of the load and each view, which deals the roles out; a load
+    that chance makes irregular says nothing."""
     stable = stable_of(run)
     if stable is None:
         return DISTURBED

@@ -271,7 +271,7 @@ def trusting(self: Any) -> Any:
     """Without the digest, and without the place that was decided."""
     arriving, restoring = self.arriving, self._restoring
     self.arriving = self._restoring = None
-    history = moving.History.of(self.replica.machine.digest, arriving.head)
+    history = arriving.history.finish()
     return moving.Taken(Mark(self.mark.view, *history.place), history, restoring)
 
 

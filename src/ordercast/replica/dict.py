@@ -8,13 +8,13 @@ from weakref import ref
 
 from msgspec import Struct
 
+from ordercast.replica.pieces import chunked
 from ordercast.replica.replica import Replica, ordered
 from ordercast.replica.shapes import ATOMS, encode
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-CHUNK_KEYS = 256  # read at a time from a snapshot that is taken while the dictionary changes
 _ABSENT: Any = object()
 
 
@@ -150,6 +150,9 @@ class _Old:
 
     def chunks(self) -> Iterator[bytes]:
         items, saved, keys = self._items, self.saved, self._keys
-        for at in range(0, len(keys), CHUNK_KEYS):
-            yield encode({key: saved[key] if key in saved else items[key] for key in keys[at : at + CHUNK_KEYS]})
+
+        def encoded(a: int, b: int) -> bytes:
+            return encode({key: saved[key] if key in saved else items[key] for key in keys[a:b]})
+
+        yield from chunked(len(keys), encoded)
         self.done = True

@@ -193,9 +193,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
         self.durable = durable.Durable(view, self.replica, self.log)
         return [*out, durable.say(durable.Synced(view, self.replica.history.n))] if self.log is not None else out
 
-    def kept(self: Any, view: Any) -> None:
-        if self.durable is None:
-            decided(self, view)
+    def kept(self: Any, view: Any) -> Any:
+        return decided(self, view) if self.durable is None else []
 
     patch.setattr(layer.Keeping, "enter", early)
     patch.setattr(layer.Keeping, "decided", kept)

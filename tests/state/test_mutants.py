@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import test_corrections as cases
+import test_disks
 from test_layer import Chances
 
 from ordercast.state import decision, durable, layer, log, moving, recovery, replica
@@ -210,6 +211,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return self.replica.answers.synced(self.settled)
 
     patch.setattr(durable.Durable, "heard", first)
+
+
+@mutant("no_disk_counts_as_one", test_disks.test_what_was_called_before_it_came_is_told_that_it_cannot_be_durable)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """A durable call waits for a member that will never have it on disk."""
+    patch.setattr(layer.Keeping, "offered", lambda self, member, said: None)
 
 
 @mutant("behind_counts_as_complete", lambda: behind_alone())

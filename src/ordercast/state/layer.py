@@ -82,8 +82,7 @@ class State(Layer):
             found = self.keeping.start()
         except Failed as why:
             return self._end(f"what is on disk cannot be read: {why}")
-        note = [self._note("found", **found.fields)] if found is not None else []
-        return [Down(Above()), *note, *self._recorded(), *self._logged(now)]
+        return [Down(Above()), *report.found(self.replica, found), *self._recorded(), *self._logged(now)]
 
     # -------------------------------------------------------------------------------------------------- the application
 

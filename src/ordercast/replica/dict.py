@@ -129,10 +129,10 @@ class Dict(Replica, Generic[K, V]):
         here.frozen = [each for each, _ in alive]
 
     def _taken_over(self, old: Dict[K, V]) -> None:
-        for key in dict.fromkeys([*old._items, *self._items]):
-            before, after = old._items.get(key), self._items.get(key)
-            if before != after:
-                self.tell(Change(key, self._copied(key, before), self._copied(key, after)))
+        before, after = old._items, self._items
+        differ = [key for key, value in before.items() if after.get(key, _ABSENT) != value]
+        for key in differ + [key for key in after if key not in before]:
+            self.tell(Change(key, self._copied(key, before.get(key)), self._copied(key, after.get(key))))
 
     def _bytes_held(self) -> int:
         return 64 * len(self._items)

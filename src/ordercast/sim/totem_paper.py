@@ -33,7 +33,7 @@ LOST = 0.5  # assumed: a datagram that finds no room costs this part of receivin
 STALL_EVERY_NS, STALL_NS = 400_000_000, 400_000  # fitted to 0.1-1 % of loss: means, per processor
 GATEWAY_RECEIVE, GATEWAY_SEND = 0.66, 0.95  # fitted
 GATEWAY_TOKEN = 0.8  # assumed
-VECTOR_BYTES = 40  # assumed: of a Guarantee Vector message
+VECTOR_BYTES = 40  # assumed: of a Guarantee Vector message, one at each visit of a gateway
 
 MACHINE, GATEWAY = (1.0, 1.0, 1.0), (GATEWAY_RECEIVE, GATEWAY_SEND, GATEWAY_TOKEN)
 
@@ -51,7 +51,8 @@ class Sun(Machine):
 
     def __init__(self, gateway: bool, draw: random.Random) -> None:
         self.receives, self.sends, self.visits = GATEWAY if gateway else MACHINE
-        self.draw = draw
+        self.draw, self.gateway = draw, gateway
+        self.told = False  # a vector was sent at this visit
         self.stall_at, self.stall_ns = 0, 0
         self._next_stall(0)
 
@@ -62,10 +63,21 @@ class Sun(Machine):
             return self._receive_ns(size, messages, packet), 0
         if what == "transmit":
             if type(packet).__name__ == TOKEN:
-                return int(TOKEN_NS * OVERLAP * self.visits), 0
-            wire = payload_bytes(packet, size) + HEADER_BYTES + LOWER_BYTES + GAP_BYTES
-            return int((SEND_NS + WIRE_NS_PER_BYTE * wire) * self.sends), 0
+                return self._pass_on()
+            self.told = self.told or getattr(getattr(packet, "frame", None), "control", False)
+            return self._send_ns(payload_bytes(packet, size)), 0
         return 0, HAND_OVER_NS if what == "deliver" else 0
+
+    def _pass_on(self) -> tuple[int, int]:
+        """The token; behind a vector message where ours would have none: its receiver is later by as much."""
+        busy, told, self.told = int(TOKEN_NS * OVERLAP * self.visits), self.told, False
+        if told or not self.gateway:
+            return busy, 0
+        return busy + self._send_ns(VECTOR_BYTES), int(RECEIVE_NS + RECEIVE_NS_PER_BYTE * VECTOR_BYTES)
+
+    def _send_ns(self, payload: int) -> int:
+        wire = payload + HEADER_BYTES + LOWER_BYTES + GAP_BYTES
+        return int((SEND_NS + WIRE_NS_PER_BYTE * wire) * self.sends)
 
     def _receive_ns(self, size: int, messages: int, packet: object) -> int:
         packed = PACKED_NS * messages if messages > 1 else 0

@@ -50,7 +50,8 @@ How an item is written.  An item is a table, a figure, a listing or a claim of a
     published = 76.68                       # a number, a word, or nothing
     expected = 83.6                         # by a specification or calculation; if left out, what was published is
     relative = 0.04                         # or absolute = 0.06, or low and high; none of them: exactly so
-    status = "stated"                       # of what it rests on: stated | fitted | assumed | predicted
+    status = "stated"                       # of what it rests on: stated | fitted | assumed | predicted; a prediction
+                                            # without `expected` and tolerance is shown, and not judged
     why = "An exact period of 160 ms allows no less than 80."   # needed where ours is outside of what was published
     see = "ordercast papers toto --table 4" # what a reader can run: a test or an item
     found = 91.0                            # only where ours is outside of what is expected, and `why` says why: what

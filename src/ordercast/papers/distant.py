@@ -34,7 +34,7 @@ from ordercast.contract import (
     ViewChange,
     Window,
 )
-from ordercast.papers.ideal import MS, Law, Schedule, Ways
+from ordercast.papers.ways import MS, Law, Schedule, Ways
 from ordercast.protocols.hybrid import tickets
 from ordercast.protocols.hybrid.layer import Tickets
 from ordercast.protocols.hybrid.process import ACTIVE

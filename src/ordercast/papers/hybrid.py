@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from ordercast.papers.distant import Group, Load
-from ordercast.papers.ideal import chi_square
+from ordercast.papers.ways import chi_square
 from ordercast.papers.points import Curve, Points, Reduced, Value, curve
 from ordercast.protocols.hybrid.assignment import assign
 

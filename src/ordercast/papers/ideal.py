@@ -1,82 +1,122 @@
-"""What the papers assume below a protocol: ways that lose nothing and take a time of their own, and nothing else.
+"""Cores of ToTo alone on an ideal network: every message reaches the others after a constant delay, in causal order.
 
-No views, no windows, no acknowledgements, no frames that share a datagram: the cores of the product are driven straight
-from one queue of events.  What a protocol costs by itself is told apart here from what its layers add.  Times are
-nanoseconds.
+For groups so large, or runs so many, that the layers below would cost more than what is looked at.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable
-from itertools import count
+from heapq import heappop, heappush
+from itertools import islice
 from typing import Any
 
-MS = 1_000_000  # nanoseconds
-Law = Callable[[random.Random, int, int], float]  # from one host to another: milliseconds
+from ordercast.contract import (
+    CancelTimer,
+    Down,
+    Multicast,
+    Ordered,
+    Received,
+    SetTimer,
+    Setup,
+    Submit,
+    Up,
+    ViewChange,
+    Window,
+)
+from ordercast.protocols.toto.core import Toto
+from ordercast.types import Identity, Submission, View, ViewId, ViewKind
+from ordercast.workload.sources import portions, source
+
+MS = 1_000_000
 
 
-class Schedule:
-    """Virtual time and its queue of events."""
+class Ideal:
+    """n members; one message per frame; times in nanoseconds."""
 
-    def __init__(self) -> None:
-        self.now = 0
-        self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._number = count()
+    def __init__(self, n: int, quorum: Callable[[int], int], delay_ns: int, timeout_ns: int = 1000 * MS) -> None:
+        members = tuple(range(1, n + 1))
+        self.n, self.delay_ns, self.now, self.count = n, delay_ns, 0, 0
+        self.queue: list[tuple[int, int, int, Any]] = []  # when, number, rank, what
+        self.timers: dict[tuple[int, str], int] = {}
+        self.have = [[0] * n for _ in members]
+        self.sent: dict[tuple[int, int], int] = {}  # sender and counter -> when
+        self.waits: list[tuple[int, int]] = []  # when it was sent, latency at the sender
+        self.nulls = 0
+        self.cores = [
+            Toto(Setup(Identity(me, 1, members), timeout_ns, None, 1_000, random.Random(0)), quorum) for me in members
+        ]
+        for rank in range(n):
+            self._up(rank, ViewChange(View(ViewId(4, 1), ViewKind.REGULAR, members)))
+            self._up(rank, Window(10**9))
 
-    def at(self, time: int, step: Callable[..., None], *given: Any) -> None:
-        heapq.heappush(self._events, (time, next(self._number), step, given))
+    def at(self, when: int, rank: int, what: Any) -> None:
+        self.count += 1
+        heappush(self.queue, (when, self.count, rank, what))
 
-    def step(self) -> bool:
-        """The next event; whether there was one."""
-        if not self._events:
-            return False
-        self.now, _, step, given = heapq.heappop(self._events)
-        step(*given)
-        return True
+    def run(self) -> None:
+        while self.queue:
+            self.now, _, rank, what = heappop(self.queue)
+            if isinstance(what, Received):  # by all but its sender
+                for other in range(self.n):
+                    if other != rank:
+                        self.have[other][rank] = what.seq
+                        self._up(other, what)
+            elif isinstance(what, str):
+                if self.timers.get((rank, what)) == self.now:
+                    del self.timers[rank, what]
+                    self._do(rank, self.cores[rank].timer(self.now, what, self.now))
+            else:
+                core = self.cores[rank]
+                self.sent[rank + 1, core.sender.outbox.counter + 1] = self.now
+                self._do(rank, core.down(self.now, Submit(Submission([b"x"]))))
 
+    def _up(self, rank: int, event: Any) -> None:
+        self._do(rank, self.cores[rank].up(self.now, event, 0))
 
-class Ways:
-    """From every host to every other; what a host says to itself is there at once.
+    def _do(self, rank: int, actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, Down) and isinstance(action.event, Multicast):
+                self._multicast(rank, action.event.body)
+            elif isinstance(action, Up) and isinstance(action.event, Ordered):
+                frame = action.event.frame
+                if frame.sender == rank + 1:
+                    since = self.sent[frame.sender, frame.counter]
+                    self.waits.append((since, self.now - since))
+            elif isinstance(action, SetTimer):
+                self.timers[rank, action.name] = action.at
+                self.at(action.at, rank, action.name)
+            elif isinstance(action, CancelTimer):
+                self.timers.pop((rank, action.name), None)
 
-    fifo: nobody overtakes on a pair, whatever he carries; else only what is sent `in_order` keeps its order.
-    """
-
-    def __init__(self, schedule: Schedule, law: Law, chance: random.Random, *, fifo: bool = True) -> None:
-        self.schedule, self.law, self.chance, self.fifo = schedule, law, chance, fifo
-        self._last: dict[tuple[int, int], int] = {}  # when the newest arrives
-
-    def send(self, source: int, to: int, step: Callable[..., None], *given: Any, in_order: bool = True) -> None:
-        now = self.schedule.now
-        if source == to:
-            self.schedule.at(now, step, *given)
-            return
-        arrival = now + round(self.law(self.chance, source, to) * MS)
-        if self.fifo or in_order:
-            arrival = max(arrival, self._last.get((source, to), 0) + 1)
-            self._last[source, to] = arrival
-        self.schedule.at(arrival, step, *given)
-
-
-def exponential(low_ms: float, mean_ms: float) -> Law:
-    """At least `low_ms`, and beside it something of this mean."""
-    return lambda chance, source, to: low_ms + chance.expovariate(1 / mean_ms)
-
-
-def repaired(law: Law, loss: float, after_ms: float) -> Law:
-    """A share is lost, and sent again after a while, until it comes through."""
-
-    def delay(chance: random.Random, source: int, to: int) -> float:
-        took = law(chance, source, to)
-        while chance.random() < loss:
-            took += after_ms
-        return took
-
-    return delay
+    def _multicast(self, rank: int, body: Any) -> None:
+        self.nulls += not hasattr(body, "frame")
+        have = self.have[rank]
+        have[rank] += 1
+        event = Received(rank + 1, have[rank], body, tuple(have))
+        self.at(self.now + self.delay_ns, rank, event)
+        self._up(rank, event)
 
 
-def chi_square(mean_ms: float, sd_ms: float) -> Callable[[random.Random], float]:
-    """Of four degrees of freedom, scaled and shifted."""
-    scale = sd_ms / 8**0.5
-    return lambda chance: mean_ms - 4 * scale + scale * chance.gammavariate(2.0, 2.0)
+def sender_latency_ms(parameters: dict[str, Any], seed: int) -> dict[str, float]:
+    """A run without the timer: n, protocol (toto or allack), regime, rate in all, delay_us, messages; a tenth is cut
+    off at the beginning, a quarter at the end, where large groups wait long for the last votes."""
+    n, messages = parameters["n"], parameters["messages"]
+    world = Ideal(
+        n,
+        (lambda n: n // 2 + 1) if parameters["protocol"] == "toto" else (lambda n: n + 1),
+        round(parameters["delay_us"] * 1000),
+        timeout_ns=10**7 * MS,
+    )
+
+    def line(rank: int) -> Any:
+        generator = random.Random(f"{seed}/{rank}")
+        return source(parameters["regime"], generator, messages, (1,), rate=parameters["rate"] / n)
+
+    for rank, share in portions(messages, {rank: line(rank) for rank in range(n)}).items():
+        for when, _, _ in islice(line(rank), share):
+            world.at(when, rank, None)
+    world.run()
+    last = max(world.sent.values())
+    waits = [wait for since, wait in world.waits if 0.1 * last <= since <= 0.75 * last]
+    return {"latency": sum(waits) / len(waits) / MS, "count": len(waits)}

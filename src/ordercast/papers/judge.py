@@ -11,6 +11,7 @@ from ordercast.papers.book import Value as Plain
 from ordercast.papers.points import Value
 
 WITHIN, EXPLAINED, OUTSIDE, NOT_JUDGED = "within", "explained", "outside", "not judged"
+SHOWN = "shown"  # a prediction that nothing is known to compare with
 
 
 class Line(Struct):
@@ -64,7 +65,9 @@ def _line(row: Row, value: Value | None, quick: bool) -> Line:
 def _verdict(row: Row, ours: Plain | None, quick: bool) -> str:
     if ours is None:
         return NOT_JUDGED if quick else OUTSIDE
-    if quick and _is_number(row.target) and _loose(row) and row.quick is None:
+    if row.status == "predicted" and row.expected is None and not _loose(row):
+        return SHOWN
+    if quick and _loose(row) and row.quick is None:
         return NOT_JUDGED
     if not agrees(row, row.target, ours, quick):
         known = row.found is not None and bool(row.why) and agrees(row, row.found, ours, quick)

@@ -15,17 +15,19 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.papers.book import Chosen, Item, Paper, Plant
-from ordercast.papers.judge import EXPLAINED, NOT_JUDGED, OUTSIDE, WITHIN, Line, judged
+from ordercast.papers.judge import EXPLAINED, NOT_JUDGED, OUTSIDE, SHOWN, WITHIN, Line, judged
 from ordercast.papers.points import Point, Points, Reduced
 from ordercast.papers.work import WORK, Task
 from ordercast.pipeline import experiment as experiments
 from ordercast.pipeline import sweep
+from ordercast.swarm.runner import describe
 from ordercast.version import __version__
 
 if TYPE_CHECKING:
     from ordercast.pipeline.session import SparkSession
 
 Watch = Callable[[int, int], None]
+VERDICTS = (WITHIN, EXPLAINED, OUTSIDE, SHOWN, NOT_JUDGED)
 
 
 class Result(Struct):
@@ -137,16 +139,19 @@ def _result(paper: Paper, item: Item, wanted: Job, rows: dict[int, dict[str, Any
         for point, told in good
     )
     function = getattr(paper.module, "ITEMS", {}).get(item.id)
-    reduced = Reduced({})
+    reduced, lines = Reduced({}), []
     if function is not None and not failed:
-        made = function(seen)
-        reduced = made if isinstance(made, Reduced) else Reduced(made)
+        try:
+            made = function(seen)
+            reduced = made if isinstance(made, Reduced) else Reduced(made)
+            lines = judged(item, reduced.rows, quick)
+        except Exception as error:  # the other items are shown all the same
+            failed.append(f"{item.id}: {describe(error)}")
     seconds = sum(told["seconds"] for _, told in good)
-    lines = judged(item, reduced.rows, quick) if not failed else []
     return Result(paper, item, lines, reduced, failed, broken, [point.run for point in points], seconds)
 
 
 def tally(results: Iterable[Result]) -> dict[str, int]:
     """How many rows are what."""
     found: Sequence[Result] = list(results)
-    return {verdict: sum(each.count(verdict) for each in found) for verdict in (WITHIN, EXPLAINED, OUTSIDE, NOT_JUDGED)}
+    return {verdict: sum(each.count(verdict) for each in found) for verdict in VERDICTS}

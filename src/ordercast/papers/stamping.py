@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ordercast.papers.ideal import MS, Law, Schedule, Ways
+from ordercast.papers.ways import MS, Law, Schedule, Ways
 from ordercast.protocols.tomp.stamps import Book, Stamp, Votes
 
 Mid = tuple[int, int]  # rank of the sender, number

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from ordercast.papers.figures import Run
-from ordercast.papers.ideal import Law, exponential, repaired
+from ordercast.papers.ways import Law, exponential, repaired
 from ordercast.papers.points import Curve, Picture, Points, Reduced, Value, curve, over
 from ordercast.papers.queues import Entry, queues, spans
 from ordercast.papers.stamping import BOOKS, Hosts, Steps, Timed, means

@@ -73,7 +73,7 @@ def guarantees_page() -> str:
     """What a person wrote, up to the mark, then the table of all promises."""
     written = (ROOT / "docs/guarantees.md").read_text().partition(MARK)[0]
     tests = {
-        str(path.relative_to(ROOT / "tests")): set(re.findall(r"\b[SL]\d+\b", path.read_text()))
+        str(path.relative_to(ROOT / "tests")): set(re.findall(r"\b[SLAQ]\d+\b", path.read_text()))
         for path in sorted((ROOT / "tests").rglob("*.py"))
         if path.relative_to(ROOT / "tests").parts[0] not in ("trace", "unit", "workload")
     }
@@ -84,6 +84,9 @@ def guarantees_page() -> str:
             promisers[id].append(name)
         if PRIMARY_MAJORITY in info.partitions:
             promisers["S8"].append(f"{name} (`{PRIMARY_MAJORITY}`)")
+    for id in CATALOGUE:
+        if id.startswith("A"):
+            promisers[id].append("replicas above any with views and a total order")
     rows = []
     for id, promise in CATALOGUE.items():
         by = (

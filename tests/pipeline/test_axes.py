@@ -78,7 +78,7 @@ def test_the_command_says_them(swept: Path, capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     heads = re.findall(r"^totem agreed, 3 members, network (\w+), load.rate (\d+), .*: ", out, re.M)
     assert heads == [(net, str(rate)) for net in ("lan", "wan") for rate in sorted(RATES)]
-    assert all(len(part.split("latency from submit")) == 2 for part in out.split("\n\n")[1:]), "each with its own"
+    assert all(len(part.split("latency from submit:")) == 2 for part in out.split("\n\n")[1:]), "each with its own"
 
 
 def test_a_table_is_shown_to_its_last_load() -> None:

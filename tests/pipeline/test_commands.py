@@ -43,7 +43,8 @@ def test_a_good_trace(good: Path, call: Answer, tmp_path: Path) -> None:
     code, said = call("verify", good, "--plain")
     assert code == 0 and said["ok"] and said["engine"] == "plain" and said["runs"] == 1 and said["version"] == 1
     code, said = call("measure", good, "--plain", "--out", tmp_path / "tables")
-    assert code == 0 and {row["name"] for row in said["latency"]} == {"submit", "originate"}
+    to = {f"submit to {who}" for who in ("sender", "others", "last")}
+    assert code == 0 and {row["name"] for row in said["latency"]} == {"submit", "originate", *to}
     assert (tmp_path / "tables" / "latency.csv").exists()
     code, said = call("report", good, "--plain", "--out", tmp_path / "report")
     assert code == 0 and said["ok"] and "Every promise" in Path(said["report"]).read_text()

@@ -11,7 +11,7 @@ from bad_traces import trace
 from synthetic import Shape, inject, make_run, write
 
 from ordercast.pipeline import here, plots, report
-from ordercast.pipeline.render import Break, Content, PromiseLine, Table, number, page
+from ordercast.pipeline.render import Break, Content, Plot, PromiseLine, Section, Table, number, page
 from ordercast.trace.parquet import write as write_traces
 from ordercast.verify import CATALOGUE
 
@@ -97,6 +97,7 @@ def test_everything_foreign_is_escaped() -> None:
         nasty, nasty, [(nasty, nasty)], [PromiseLine("S1", nasty, nasty, 1, 1, 0)],
         [Break(nasty, nasty, nasty, nasty, nasty, [{"member": 1, "kind": nasty, "detail": {nasty: nasty}}])],
         1, [(nasty, nasty, nasty)], [], [Table(nasty, [nasty], [[nasty]], nasty)], [], [(nasty, 1, nasty)], nasty,
+        [Section(nasty, [nasty], [Table("", [nasty], [[nasty]], nasty)], [Plot(nasty, "", nasty)], nasty)],
     )  # fmt: skip
     text = page(content)
     assert "<script" not in text and text.count("&lt;script&gt;") > 15
@@ -116,5 +117,6 @@ def test_tables_as_files(tmp_path: Path) -> None:
     assert len(written) == 2 * len(tables)
     with open(tmp_path / "tables" / "latency.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["name"] for row in rows] == ["originate", "submit"]
+    names = ["originate", "submit", "submit to last", "submit to others", "submit to sender"]
+    assert [row["name"] for row in rows] == names
     assert int(rows[1]["count"]) == tables["latency"][1]["count"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.toto.ideal import MS, Ideal
 
 from ordercast import registry
 from ordercast.contract import (
@@ -25,6 +24,7 @@ from ordercast.contract import (
     Up,
     ViewChange,
 )
+from ordercast.papers.ideal import MS, Ideal
 from ordercast.protocols.toto import TotoOptions
 from ordercast.protocols.toto.core import ACK, Null, Sent, Toto
 from ordercast.types import Frame, Identity, Service, View, ViewId, ViewKind
@@ -118,7 +118,8 @@ def timed(rates: tuple[int, ...], patience_ms: int | None = None) -> tuple[float
         while (at := at + draw.expovariate(rate)) < 10:
             world.at(int(at * 1000 * MS), rank, None)
     world.run()
-    return sum(world.latency) / len(world.latency) / MS, world.nulls / len(world.latency)
+    waits = [wait for _, wait in world.waits]
+    return sum(waits) / len(waits) / MS, world.nulls / len(waits)
 
 
 @pytest.mark.parametrize(("patience_ms", "ms", "nulls"), [(5, 8.0, 3.0), (20, 16.3, 1.0)])

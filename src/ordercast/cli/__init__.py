@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "bench": "Measure throughput and latency of a protocol on this machine.",
     "sweep": "Simulate a grid of scenarios.",
     "compare": "Put protocols side by side under one simulated workload.",
+    "papers": "Run the tables and figures of the papers again, beside what was published.",
     "measure": "Compute latency and throughput tables from traces.",
     "report": "Make one HTML file of a run.",
     "swarm": "Search for broken promises with random faults.",

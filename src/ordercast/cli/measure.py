@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ordercast.pipeline.collected import Tables
 
 SMALL_BYTES = 64 << 20  # of traces whose samples are few
-SHOWN = ("submit", "originate", "standstill")
+SHOWN = ("submit", "submit to sender", "submit to others", "submit to last", "originate", "standstill")
 
 
 def collect(reading: Reading, shown: Progress) -> tuple[Tables, list[dict[str, Any]]]:

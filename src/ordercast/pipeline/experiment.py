@@ -47,6 +47,7 @@ class Point(Struct, frozen=True):
     scenario: dict[str, Any]
     parameters: dict[str, Any]  # axis -> value, as a person would name it
     repetition: int
+    weight: float = 1.0  # how long it takes beside the others, as far as one knows
 
 
 class Experiment(Struct, frozen=True):
@@ -83,13 +84,14 @@ def from_file(path: str | Path) -> Experiment:
     return _from_source(source)
 
 
-def from_dict(table: dict[str, Any], place: str = "experiment") -> Experiment:
-    return _from_source(Source(place, table))
+def from_dict(table: dict[str, Any], place: str = "experiment", scenarios: bool = True) -> Experiment:
+    """`scenarios`: false for points that are something else than runs of the simulator."""
+    return _from_source(Source(place, table), scenarios)
 
 
-def _from_source(source: Source) -> Experiment:
+def _from_source(source: Source, scenarios: bool = True) -> Experiment:
     """Raise ConfigError, a sentence for each fault: of the file itself, or else of the runs that it makes."""
-    astray = set(source.data) & set(Scenario.__struct_fields__) - set(_File.__struct_fields__)
+    astray = set(source.data) & set(Scenario.__struct_fields__) - set(_File.__struct_fields__) if scenarios else set()
     for key in sorted(astray):
         source.fault(key, "is a scenario's key: expected it under [base]")
     file: _File = source.part({key: value for key, value in source.data.items() if key not in astray}, _File)
@@ -114,7 +116,8 @@ def _from_source(source: Source) -> Experiment:
             whole = merge(scenario, {"seed": seed}) if seed is not None else scenario
             run = f"{file.name}-{number:0{digits}d}"
             points.append(Point(number, run, whole, words, repetition))
-    _check(points, file.case, source)
+    if scenarios:
+        _check(points, file.case, source)
     return Experiment(file.name, tuple(points), file.limit_s, names)
 
 

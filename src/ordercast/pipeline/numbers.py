@@ -49,12 +49,44 @@ def together(parts: list[Samples]) -> Samples:
     return Samples(values, np.concatenate([part.weights for part in parts])).merged()
 
 
+class Waits(Struct):
+    """Deliveries beside what they waited since, row by row: a frame counts in parts, one for each of its submits."""
+
+    message: Array  # the first message of the part, by its key
+    deliver: Array  # row numbers
+    since: Array  # row numbers: of submits, or of originations
+    count: Array  # messages of the part
+
+    def chosen(self, which: Array) -> Waits:
+        return Waits(self.message[which], self.deliver[which], self.since[which], self.count[which])
+
+    def samples(self, time: Array) -> Samples:
+        return Samples(time[self.deliver] - time[self.since], self.count)
+
+    def last(self, time: Array) -> Waits:
+        """Of each message only the delivery that came last."""
+        order = np.lexsort((time[self.deliver], self.message))
+        ends = np.flatnonzero(np.r_[np.diff(self.message[order]) != 0, np.ones(min(1, len(order)), bool)])
+        return self.chosen(order[ends])
+
+
 class Matched(Struct):
     """The rows that tell of messages, joined: every delivery with its origination."""
 
     deliver: Array  # row numbers
     originate: Array  # row numbers, one per delivery that has one
-    submit: Samples  # latency from submit
+    message: Array  # the first message of each, by its key
+    submit: Waits  # since submit
+
+    def since_originate(self, c: Columns) -> Waits:
+        return Waits(self.message, self.deliver, self.originate, c["count"][self.deliver].astype(np.int64))
+
+
+def by_receiver(c: Columns, waits: Waits) -> dict[str, Samples]:
+    """Latencies at the sender itself, at the others, and at whoever delivers a message last."""
+    time, own = c["time_ns"], c["member"][waits.deliver] == c["sender"][waits.deliver]
+    parts = {"sender": waits.chosen(own), "others": waits.chosen(~own), "last": waits.last(time)}
+    return {name: part.samples(time).merged() for name, part in parts.items()}
 
 
 class _Messages:
@@ -92,16 +124,16 @@ def match(c: Columns) -> Matched:
     calls = messages.keys(submit, "member", "incarnation")
     order = np.argsort(calls, kind="stable")
     latency = _from_submit(c, deliver, wanted, submit[order], calls[order])
-    return Matched(deliver[found], originate[at[found]], latency)
+    return Matched(deliver[found], originate[at[found]], wanted[found], latency)
 
 
-def _from_submit(c: Columns, deliver: Array, wanted: Array, submit: Array, calls: Array) -> Samples:
+def _from_submit(c: Columns, deliver: Array, wanted: Array, submit: Array, calls: Array) -> Waits:
     """A frame may hold messages of several submit calls: each part counts with its own latency."""
+    none = np.zeros(0, np.int64)
     if not len(calls) or not len(wanted):
-        return Samples(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return Waits(none, none, none, none)
     ends = calls + c["count"][submit].astype(np.int64)
-    values: list[Array] = []
-    weights: list[Array] = []
+    parts: list[tuple[Array, ...]] = []
     live = np.flatnonzero(wanted >= 0)
     at, end, rows = wanted[live], wanted[live] + c["count"][deliver[live]].astype(np.int64), deliver[live]
     while len(at):
@@ -109,22 +141,22 @@ def _from_submit(c: Columns, deliver: Array, wanted: Array, submit: Array, calls
         upto = np.minimum(end, ends[call])
         inside = (call >= 0) & (upto > at)
         at, end, rows, call, upto = at[inside], end[inside], rows[inside], call[inside], upto[inside]
-        values.append(c["time_ns"][rows] - c["time_ns"][submit[call]])
-        weights.append(upto - at)
+        parts.append((at, rows, submit[call], upto - at))
         more = upto < end
         at, end, rows = upto[more], end[more], rows[more]
-    return Samples(np.concatenate(values), np.concatenate(weights))
+    return Waits(*map(np.concatenate, zip(*parts, strict=True))) if parts else Waits(none, none, none, none)
 
 
 def samples(c: Columns) -> dict[str, Samples]:
-    """Latencies of this run by what they begin with: `submit` or `originate`; and `standstill` of view changes."""
+    """Latencies of this run by what they begin with: `submit` or `originate`; from submit also by who delivers; and
+    `standstill` of view changes."""
     matched = match(c)
     time = c["time_ns"]
-    since = Samples(time[matched.deliver] - time[matched.originate], c["count"][matched.deliver].astype(np.int64))
     gaps = standstills(c)
     return {
-        "submit": matched.submit.merged(),
-        "originate": since.merged(),
+        "submit": matched.submit.samples(time).merged(),
+        "originate": matched.since_originate(c).samples(time).merged(),
+        **{f"submit to {who}": found for who, found in by_receiver(c, matched.submit).items()},
         "standstill": Samples(gaps, np.ones(len(gaps), np.int64)).merged(),
     }
 

@@ -61,6 +61,16 @@ class Plot(Struct):
     caption: str = ""
 
 
+class Section(Struct):
+    """A part of a page with its own heading: words, tables, pictures."""
+
+    title: str
+    text: list[str] = []
+    tables: list[Table] = []
+    pictures: list[Plot] = []
+    anchor: str = ""
+
+
 class Content(Struct):
     """All a page says."""
 
@@ -76,6 +86,7 @@ class Content(Struct):
     pictures: list[Plot] = []
     set_aside: list[tuple[str, int, str]] = []  # path, offset, reason
     foot: str = ""
+    sections: list[Section] = []
 
 
 STYLE = """
@@ -137,6 +148,7 @@ def page(content: Content) -> str:
         _plots(content.plots),
         *map(_table, content.tables),
         *map(_picture, content.pictures),
+        *map(_section, content.sections),
         _set_aside(content.set_aside),
         f"<footer>{escape(content.foot)}</footer>" if content.foot else "",
     ]
@@ -327,6 +339,18 @@ def _picture(plot: Plot) -> str:
         f'<h2>{escape(plot.title)}</h2><div class="card"><div class="scroll natural"><figure>{plot.svg}</figure></div>'
         f"{caption}</div>"
     )
+
+
+def _section(section: Section) -> str:
+    mark = f' id="{escape(section.anchor)}"' if section.anchor else ""
+    parts = [f"<h2{mark}>{escape(section.title)}</h2>", *(f"<p>{escape(text)}</p>" for text in section.text)]
+    for plot in section.pictures:
+        caption = f"<figcaption>{escape(plot.caption)}</figcaption>" if plot.caption else ""
+        parts.append(f'<div class="card"><h3>{escape(plot.title)}</h3><figure>{plot.svg}{caption}</figure></div>')
+    for table in section.tables:
+        said = f'<p class="soft">{escape(table.note)}</p>' if table.note else ""
+        parts.append(f'{said}<div class="card scroll">{_cells(table)}</div>')
+    return "\n".join(parts)
 
 
 def _set_aside(bad: Sequence[tuple[str, int, str]]) -> str:

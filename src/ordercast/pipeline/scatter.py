@@ -42,13 +42,13 @@ def scatter(
 ) -> DataFrame:
     """`work(pieces of one task)` in each task; its batches are the rows of the result.
 
-    A piece weighs what its `bytes` say, if it has any; else all weigh the same.
+    A piece weighs what its `weight` or `bytes` say, if it has any; else all weigh the same.
     """
     import pyarrow as pa
     from pyspark.sql import functions as F
 
     count = task_count(spark, len(pieces), tasks)
-    share = spread([getattr(piece, "bytes", 1.0) for piece in pieces], count)
+    share = spread([getattr(piece, "weight", getattr(piece, "bytes", 1.0)) for piece in pieces], count)
     texts = [msgspec.json.encode(piece).decode() for piece in pieces]
     table = pa.table(
         {"task": pa.array(share, pa.int32()), "number": range(len(pieces)), "piece": texts},

@@ -58,6 +58,7 @@ class Options(msgspec.Struct, frozen=True):
     traces: bool = False  # keep them
     memory_bytes: int | None = None
     work: str = WORK
+    flush_s: float = FLUSH_S
     out: str | None = None
 
 
@@ -101,19 +102,19 @@ def row(point: Point, result: Result) -> dict[str, Any]:
 
 def _simulate(options: Options, points: list[Point]) -> Iterable[pa.RecordBatch]:
     """The work of one Spark task."""
-    for part in _batches(run_here(points, options, workers=1)):
+    for part in _batches(run_here(points, options, workers=1), options.flush_s):
         if options.out is not None:
             keep(Path(options.out), part)
         yield part
 
 
-def _batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+def _batches(rows: Iterable[dict[str, Any]], every_s: float) -> Iterator[pa.RecordBatch]:
     """Rows as they finish, together every few seconds."""
     waiting: list[dict[str, Any]] = []
     since = time.monotonic()
     for row in rows:
         waiting.append(row)
-        if time.monotonic() - since >= FLUSH_S:
+        if time.monotonic() - since >= every_s:
             yield batch(waiting, SCHEMA)
             waiting, since = [], time.monotonic()
     if waiting:
@@ -196,16 +197,21 @@ def prepare(out: Path, experiment: Experiment, retry: bool = False) -> set[int]:
     record.write_bytes(msgspec.json.encode(said) + b"\n")
     for single in (out / "trace").glob(f"{SINGLE}*"):  # of runs that were not done, or are in a gathered file already
         single.unlink()
+    return kept(out, retry)
+
+
+def kept(out: Path, retry: bool = False) -> set[int]:
+    """The numbers that are done; with `retry` failed runs are forgotten."""
     table = done_rows(out)
     rows = zip(table["number"].to_pylist(), table["ok"].to_pylist(), strict=True)
     done = {number for number, ok in rows if ok or not retry}
     if retry and len(done) < len(table):
         import pyarrow as pa
 
-        kept = table.filter(pa.array([number in done for number in table["number"].to_pylist()], pa.bool_()))
+        good = table.filter(pa.array([number in done for number in table["number"].to_pylist()], pa.bool_()))
         for part in (out / "parts").glob("part-*.parquet"):
             part.unlink()
-        for batch in kept.combine_chunks().to_batches():
+        for batch in good.combine_chunks().to_batches():
             write_part(out, batch)
     return done
 
@@ -231,13 +237,8 @@ def sweep(
     watch: Watch | None = None,
 ) -> pa.Table:
     """Run what is not done yet and give the whole table; `watch(done, total)` is called now and then."""
-    from ordercast.pipeline.watch import watching
-
     options, left = _left(experiment, out, options, retry)
-    if left:
-        total = len(experiment.points)
-        with watching(lambda: watch(done_count(out), total) if watch else None):
-            run_points(spark, left, options, tasks).write.format("noop").mode("overwrite").save()
+    run_left(left, options, spark=spark, tasks=tasks, watch=_counting(experiment, left, watch))
     return finish(out)
 
 
@@ -252,13 +253,40 @@ def sweep_here(
 ) -> pa.Table:
     """The same without Spark."""
     options, left = _left(experiment, out, options, retry)
-    total, done = len(experiment.points), len(experiment.points) - len(left)
-    for part in _batches(run_here(left, options, workers)):
+    run_left(left, options, workers=workers, watch=_counting(experiment, left, watch))
+    return finish(out)
+
+
+def run_left(
+    left: Sequence[Point],
+    options: Options,
+    *,
+    spark: SparkSession | None = None,
+    tasks: int | None = None,
+    workers: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> None:
+    """Run these and keep each row in `options.out` as soon as it is there; `watch(how many of them are done)`."""
+    from ordercast.pipeline.watch import watching
+
+    assert options.out is not None
+    out, done = Path(options.out), 0
+    if spark is not None and left:
+        before = done_count(out)
+        with watching(lambda: watch(done_count(out) - before) if watch else None):
+            run_points(spark, left, options, tasks).write.format("noop").mode("overwrite").save()
+        return
+    for part in _batches(run_here(left, options, workers), options.flush_s):
         keep(out, part)
         done += part.num_rows
         if watch:
-            watch(done, total)
-    return finish(out)
+            watch(done)
+
+
+def _counting(experiment: Experiment, left: Sequence[Point], watch: Watch | None) -> Callable[[int], None] | None:
+    """Runs that were done before count, too."""
+    total = len(experiment.points)
+    return (lambda done: watch(total - len(left) + done, total)) if watch else None
 
 
 def _left(experiment: Experiment, out: Path, options: Options | None, retry: bool) -> tuple[Options, list[Point]]:

@@ -1,10 +1,14 @@
-"""Cores of ToTo alone on an ideal network: every message reaches the others after a constant delay, in causal order."""
+"""Cores of ToTo alone on an ideal network: every message reaches the others after a constant delay, in causal order.
+
+For groups so large, or runs so many, that the layers below would cost more than what is looked at.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Any
 
 from ordercast.contract import (
@@ -22,6 +26,7 @@ from ordercast.contract import (
 )
 from ordercast.protocols.toto.core import Toto
 from ordercast.types import Identity, Submission, View, ViewId, ViewKind
+from ordercast.workload.sources import portions, source
 
 MS = 1_000_000
 
@@ -36,7 +41,7 @@ class Ideal:
         self.timers: dict[tuple[int, str], int] = {}
         self.have = [[0] * n for _ in members]
         self.sent: dict[tuple[int, int], int] = {}  # sender and counter -> when
-        self.latency: list[int] = []
+        self.waits: list[tuple[int, int]] = []  # when it was sent, latency at the sender
         self.nulls = 0
         self.cores = [
             Toto(Setup(Identity(me, 1, members), timeout_ns, None, 1_000, random.Random(0)), quorum) for me in members
@@ -52,9 +57,11 @@ class Ideal:
     def run(self) -> None:
         while self.queue:
             self.now, _, rank, what = heappop(self.queue)
-            if isinstance(what, Received):
-                self.have[rank][what.sender - 1] = what.seq
-                self._up(rank, what)
+            if isinstance(what, Received):  # by all but its sender
+                for other in range(self.n):
+                    if other != rank:
+                        self.have[other][rank] = what.seq
+                        self._up(other, what)
             elif isinstance(what, str):
                 if self.timers.get((rank, what)) == self.now:
                     del self.timers[rank, what]
@@ -74,7 +81,8 @@ class Ideal:
             elif isinstance(action, Up) and isinstance(action.event, Ordered):
                 frame = action.event.frame
                 if frame.sender == rank + 1:
-                    self.latency.append(self.now - self.sent[frame.sender, frame.counter])
+                    since = self.sent[frame.sender, frame.counter]
+                    self.waits.append((since, self.now - since))
             elif isinstance(action, SetTimer):
                 self.timers[rank, action.name] = action.at
                 self.at(action.at, rank, action.name)
@@ -86,7 +94,29 @@ class Ideal:
         have = self.have[rank]
         have[rank] += 1
         event = Received(rank + 1, have[rank], body, tuple(have))
-        for other in range(self.n):
-            if other != rank:
-                self.at(self.now + self.delay_ns, other, event)
+        self.at(self.now + self.delay_ns, rank, event)
         self._up(rank, event)
+
+
+def sender_latency_ms(parameters: dict[str, Any], seed: int) -> dict[str, float]:
+    """A run without the timer: n, protocol (toto or allack), regime, rate in all, delay_us, messages; a tenth is cut
+    off at the beginning, a quarter at the end, where large groups wait long for the last votes."""
+    n, messages = parameters["n"], parameters["messages"]
+    world = Ideal(
+        n,
+        (lambda n: n // 2 + 1) if parameters["protocol"] == "toto" else (lambda n: n + 1),
+        round(parameters["delay_us"] * 1000),
+        timeout_ns=10**7 * MS,
+    )
+
+    def line(rank: int) -> Any:
+        generator = random.Random(f"{seed}/{rank}")
+        return source(parameters["regime"], generator, messages, (1,), rate=parameters["rate"] / n)
+
+    for rank, share in portions(messages, {rank: line(rank) for rank in range(n)}).items():
+        for when, _, _ in islice(line(rank), share):
+            world.at(when, rank, None)
+    world.run()
+    last = max(world.sent.values())
+    waits = [wait for since, wait in world.waits if 0.1 * last <= since <= 0.75 * last]
+    return {"latency": sum(waits) / len(waits) / MS, "count": len(waits)}

@@ -147,15 +147,15 @@ def schedule(
     def at(step: int, lane: int) -> tuple[int, int]:
         return 76 + TIME * step, 44 + ROW * lane
 
-    for k, lane in enumerate(lanes):
+    for k, title in enumerate(lanes):
         y = at(0, k)[1]
-        out.append(f'<text x="8" y="{y + 4}" fill="#5b6b79">{escape(lane)}</text>')
+        out.append(f'<text x="8" y="{y + 4}" fill="#5b6b79">{escape(title)}</text>')
         out.append(f'<line x1="48" y1="{y}" x2="{60 + TIME * steps}" y2="{y}" stroke="#e3e8ec"/>')
     for step, lane, to_step, to_lane in arrows:
         (x1, y1), (x2, y2) = at(step, lane), at(to_step, to_lane)
         far = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
-        x2, y2 = x2 - (x2 - x1) / far * 7, y2 - (y2 - y1) / far * 7  # type: ignore[assignment]
-        out.append(f'<line x1="{x1}" y1="{y1}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#5b6b79" '
+        dx, dy = (x2 - x1) / far * 7, (y2 - y1) / far * 7
+        out.append(f'<line x1="{x1}" y1="{y1}" x2="{x2 - dx:.1f}" y2="{y2 - dy:.1f}" stroke="#5b6b79" '
                    f'marker-end="url(#{name}-tip)"/>')  # fmt: skip
     for step, lane, kind, word in events:
         x, y = at(step, lane)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import errata_hybrid
+import errata_tomp
 from msgspec import Struct
 from tests.mutants.cases import CASES, Case, messages, said
 from tests.mutants.votes import LETTERS, HalfQuorum, NoClosing
@@ -158,7 +159,7 @@ def write(docs: Path) -> Path:
     pages = docs.parent / "protocols"
     papers = [
         ("toto", "ToTo", TOTO),
-        ("tomp", "TOMP", table_of(pages / "tomp.md", r"E\d+")),
+        ("tomp", "TOMP", table_of(pages / "tomp.md", r"E\d+", errata_tomp.PICTURES)),
         ("hybrid", "Hybrid", table_of(pages / "hybrid.md", r"H\w+", errata_hybrid.PICTURES)),
         ("dpg", "DPG", table_of(pages / "dpg.md", r"E\d+(?:, E\d+)?")),
     ]

@@ -176,7 +176,7 @@ def test_cost_function_of_the_scenario_and_of_the_caller():
     assert min(delays) >= (100 + 50 + 25 + 5 + 100) * 1000
     asked = []
 
-    def cost(what, size, messages, work):
+    def cost(what, size, messages, work, packet):
         asked.append((what, work))
         return (1000, 0) if what == "receive" else (0, 0)
 

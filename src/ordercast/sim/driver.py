@@ -39,7 +39,7 @@ from ordercast.sim.carrier import Carrier
 from ordercast.sim.files import Certain
 from ordercast.sim.host import Host
 from ordercast.sim.inputs import Item, as_input, ask
-from ordercast.sim.intake import Intake, frames_in, messages_in
+from ordercast.sim.intake import Intake, messages_in
 from ordercast.sim.links import Datagram
 from ordercast.sim.timers import Timers
 from ordercast.types import Batch, Peer, ViewKind
@@ -274,13 +274,13 @@ class Driver:
                 if heard is not None:
                     heard.append(batch)
                 if cost is not None:
-                    at += cost("deliver", len(batch.data), batch.count, 0)[0]
+                    at += cost("deliver", len(batch.data), batch.count, 0, None)[0]
             elif kind is Up:
                 self._tell(host, action.event)
             else:
                 self._other_action(host, action, kind)
                 if cost is not None and kind is Note and action.name == "work":
-                    at += cost("work", 0, 0, int(action.fields.get("units", 1)))[0]
+                    at += cost("work", 0, 0, int(action.fields.get("units", 1)), None)[0]
         if at > time and host.up:
             self.intake.occupy(host, at)
         if frames and host.consumer is not None:
@@ -351,7 +351,7 @@ class Driver:
         assert host.cost is not None
         size = self.carrier.codec.size(action.packet) + wire_header.HEADER_BYTES
         packet = action.packet
-        busy, latency = host.cost("transmit", size, messages_in(packet), frames_in(packet))
+        busy, latency = host.cost("transmit", size, messages_in(packet), 0, packet)
         at += busy
         if at + latency > self.schedule.time:
             self.schedule.later(at + latency, self._depart, host, (host.incarnation, action))

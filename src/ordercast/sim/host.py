@@ -15,12 +15,33 @@ from ordercast.types import Peer
 if TYPE_CHECKING:
     from ordercast.sim.application import Application
     from ordercast.sim.caller import Caller
+    from ordercast.sim.links import Datagram
     from ordercast.sim.traps import Trap
 
 MILLION = 1_000_000
-CostFunction = Callable[[str, int, int, int], tuple[int, int]]
-"""(input or action, bytes, messages, work) -> (busy ns, latency ns).  Words: receive, transmit, submit, deliver, timer,
-work, and start, stored, unreachable, room, leave.  The work of a packet: the frames it carries."""
+CostFunction = Callable[[str, int, int, int, object], tuple[int, int]]
+"""(input or action, bytes, messages, work, packet) -> (busy ns, latency ns).  Words: receive, transmit, submit,
+deliver, timer, work, and start, stored, unreachable, room, leave.  Only the first two have a packet."""
+
+
+class Machine:
+    """What a cost per step cannot say of a host; of most there is nothing to say."""
+
+    def cost(self, what: str, size: int, messages: int, work: int, packet: object) -> tuple[int, int]:
+        """As a CostFunction."""
+        raise NotImplementedError
+
+    def buffered(self, datagram: Datagram) -> int:
+        """What it takes of the input buffer, in bytes."""
+        raise NotImplementedError
+
+    def lost(self, datagram: Datagram) -> int:
+        """What one costs that found no room there, in ns."""
+        raise NotImplementedError
+
+    def stalled(self, time: int, until: int) -> int:
+        """For how long it stands still while it works from `time` to `until`, in ns."""
+        raise NotImplementedError
 
 
 def linear_cost(hosts: Costs) -> CostFunction | None:
@@ -37,7 +58,7 @@ def linear_cost(hosts: Costs) -> CostFunction | None:
         return None
     free = Cost()
 
-    def cost(what: str, size: int, messages: int, work: int) -> tuple[int, int]:
+    def cost(what: str, size: int, messages: int, work: int, packet: object) -> tuple[int, int]:
         c = parts.get(what, free)
         busy = c.us * (work if what == "work" else 1) + c.per_kb_us * size / 1024 + c.per_message_us * messages
         return int(busy * 1000), int(c.latency_us * 1000)
@@ -48,8 +69,8 @@ def linear_cost(hosts: Costs) -> CostFunction | None:
 def slower(cost: CostFunction | None, times: float, step_ns: int) -> CostFunction:
     """The same host, `times` as slow; an input that cost nothing costs `step_ns` before that."""
 
-    def slow(what: str, size: int, messages: int, work: int) -> tuple[int, int]:
-        busy, latency = cost(what, size, messages, work) if cost is not None else (0, 0)
+    def slow(what: str, size: int, messages: int, work: int, packet: object) -> tuple[int, int]:
+        busy, latency = cost(what, size, messages, work, packet) if cost is not None else (0, 0)
         if what in ("receive", "submit", "timer"):
             busy = max(busy, step_ns)
         return int(busy * times), int(latency * times)
@@ -92,9 +113,10 @@ class Host:
     __slots__ = (
         "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "caller",
         "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation",
-        "incoming", "known", "last", "late", "left", "listens", "lives", "nets", "offset", "own", "paused", "peer",
-        "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack", "suspended", "timeouts",
-        "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views", "wall_ns",
+        "incoming", "known", "last", "late", "left", "listens", "lives", "machine", "nets", "offset", "owed", "own",
+        "paused", "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack",
+        "suspended", "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views",
+        "wall_ns",
     )  # fmt: skip
 
     def __init__(
@@ -105,9 +127,11 @@ class Host:
         disk: Disk,
         cost: CostFunction | None = None,
         recorded: bool = False,
+        machine: Machine | None = None,
     ) -> None:
         self.id, self.nets, self.clock, self.disk, self.cost = id, nets, clock, disk, cost
         self.recorded = recorded  # every input is kept
+        self.machine = machine  # None: a datagram takes its bytes of the buffer, a lost one costs nothing
         self.wall_ns = 0  # how far the wall clock jumped
         self.timeouts = 1.0  # its process uses so many times the timeout of the others
         self.buffer_packets_max = 0
@@ -164,6 +188,7 @@ class Host:
         self.drained: Any = None
         self.buffer: deque[Any] = deque()
         self.buffer_bytes = 0
+        self.owed = 0  # ns that lost datagrams cost, to be paid with the next input
         self.drops: dict[int, int] = {}  # by net: datagrams lost since the last one that found room
         self.incoming: Incoming | None = None
         self.known: dict[int, Peer] = {}  # lives of others that it has heard of

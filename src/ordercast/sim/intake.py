@@ -23,12 +23,14 @@ class Intake:
 
     def take(self, host: Host, datagram: Datagram) -> None:
         """A datagram is at a host: into its buffer, if there is room."""
-        net, size = datagram[0], datagram[3]
+        net, size = datagram[0], _room(host, datagram)
         over = host.buffer_packets_max and len(host.buffer) >= host.buffer_packets_max
         host.plain = False
         if host.buffer and (over or host.buffer_bytes + size > host.buffer_bytes_max):
             host.drops[net] = host.drops.get(net, 0) + 1
             self.journal.refused(host, "buffer", source=datagram[1].id, packet=type(datagram[2]).__name__)
+            if host.machine is not None:
+                host.owed += host.machine.lost(datagram)
             return
         host.buffer.append((datagram, host.drops.pop(net, 0)))
         host.buffer_bytes += size
@@ -53,7 +55,7 @@ class Intake:
         while host.up and not host.busy and not host.paused:
             if host.buffer and host.read < DRAIN_DATAGRAMS_MAX:
                 datagram, drops = host.buffer.popleft()
-                host.buffer_bytes -= datagram[3]
+                host.buffer_bytes -= _room(host, datagram)
                 item: Item = ("receive", datagram, drops)
                 self.was_read(host, datagram[0])
             elif host.read:
@@ -69,6 +71,9 @@ class Intake:
                 return
             if host.cost is not None:
                 busy, latency = host.cost(*_measure(item))
+                if host.machine is not None:
+                    busy, host.owed = busy + host.owed, 0
+                    busy += host.machine.stalled(self.schedule.time, self.schedule.time + busy)
                 if busy + latency > 0:
                     host.busy = True
                     self.schedule.later(
@@ -108,17 +113,17 @@ def messages_in(packet: object) -> int:
     return frame.count if frame is not None else 0
 
 
-def frames_in(packet: object) -> int:
-    """Whether it carries one, be it of the protocol's own."""
-    return int(getattr(packet, "frame", None) is not None)
+def _room(host: Host, datagram: Datagram) -> int:
+    """What it takes of the buffer."""
+    return datagram[3] if host.machine is None else host.machine.buffered(datagram)
 
 
-def _measure(item: Item) -> tuple[str, int, int, int]:
-    """What a cost is reckoned by: word, bytes, messages, work."""
+def _measure(item: Item) -> tuple[str, int, int, int, object]:
+    """What a cost is reckoned by: word, bytes, messages, work, packet."""
     what = item[0]
     if what == "receive":
-        return what, item[1][3], messages_in(item[1][2]), frames_in(item[1][2])
+        return what, item[1][3], messages_in(item[1][2]), 0, item[1][2]
     if what == "submit":
         submission = item[1].submission()
-        return what, sum(map(len, submission.payloads)), len(submission.payloads), 0
-    return what, 0, 0, 0
+        return what, sum(map(len, submission.payloads)), len(submission.payloads), 0, None
+    return what, 0, 0, 0, None

@@ -197,7 +197,7 @@ class Lives:
     def second(self, first: Host) -> Host:
         """Another process that says it is this member starts; its application only reads."""
         disk = Disk(first.disk.write_ns, self.scenario.generator(f"disk/second/{first.id}"))
-        host = Host(first.id, first.nets, first.clock.copy(), disk, first.cost, first.recorded)
+        host = Host(first.id, first.nets, first.clock.copy(), disk, first.cost, first.recorded, first.machine)
         host.wall_ns, host.lives = first.wall_ns, first.lives
         host.buffer_packets_max, host.buffer_bytes_max = first.buffer_packets_max, first.buffer_bytes_max
         host.application = Application(self.scenario, self.driver, host, iter(()), first.application.service, None, ())

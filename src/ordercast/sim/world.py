@@ -19,10 +19,10 @@ from ordercast.sim.carrier import Carrier
 from ordercast.sim.disk import Disk
 from ordercast.sim.driver import Driver
 from ordercast.sim.fault_plan import FaultPlan
-from ordercast.sim.host import Clock, CostFunction, Host
+from ordercast.sim.host import Clock, CostFunction, Host, Machine
 from ordercast.sim.journal import Journal
 from ordercast.sim.lives import Lives, Maker
-from ordercast.sim.models import costs
+from ordercast.sim.models import costs, machines
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import MS, Hosts, Scenario
 from ordercast.sim.schedule import Schedule
@@ -90,11 +90,12 @@ class World:
         if scenario.calls and level >= Level.RECORD:
             raise UsageError("calls: what replicas hear is not recorded: expected level off, deliver or full")
         sizes = cost is not None or bool(scenario.faults or scenario.other_hosts) or scenario.hosts != Hosts()
-        each = costs(scenario, cost)
+        special = machines(scenario) if cost is None else {}
+        each = costs(scenario, special) if cost is None else dict.fromkeys((TAGGER, *scenario.ids), cost)
         self.schedule = Schedule()
         self.header = self._header(service, level)
         self.journal = Journal(self.schedule, self.header, level, Path(record) if record is not None else None)
-        self.hosts = hosts_of(scenario, each, level)
+        self.hosts = hosts_of(scenario, each, special, level)
         self.carrier = Carrier(
             scenario, self.schedule, self.journal, self.hosts, Codec(info.packets),
             hears_self=info.hears_self and getattr(options, "hears_self", True),
@@ -225,7 +226,9 @@ class World:
         return status
 
 
-def hosts_of(scenario: Scenario, cost: Mapping[int, CostFunction | None], level: Level) -> dict[int, Host]:
+def hosts_of(
+    scenario: Scenario, cost: Mapping[int, CostFunction | None], special: Mapping[int, Machine], level: Level
+) -> dict[int, Host]:
     """A host for each member, on its nets, with its own clock and disk."""
     draw = scenario.generator("clocks")
     hosts = {}
@@ -234,7 +237,8 @@ def hosts_of(scenario: Scenario, cost: Mapping[int, CostFunction | None], level:
         drift = draw.uniform(-1, 1) * scenario.clocks.drift_percent * 10_000
         clock = Clock(1_000 * MS + int(skew), int(drift))
         disk = Disk(round(scenario.hosts.disk_us * 1000), scenario.generator(f"disk/{id}"))
-        host = hosts[id] = Host(id, scenario.nets_of(id), clock, disk, cost[id], recorded=level >= Level.RECORD)
+        recorded = level >= Level.RECORD
+        host = hosts[id] = Host(id, scenario.nets_of(id), clock, disk, cost[id], recorded, special.get(id))
         nets = max(1, len(host.nets))  # each has a socket, with a buffer of its own
         host.buffer_packets_max = scenario.hosts.buffer_packets * nets
         host.buffer_bytes_max = scenario.hosts.buffer_bytes * nets

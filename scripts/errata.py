@@ -184,8 +184,12 @@ def write(docs: Path) -> Path:
             lines += [f"{' '.join(told)} Shown by {_code(each.see)}.", ""]
             lines += [f"![{name} {each.id}](img/{picture})", ""]
         if plain:
-            lines += ["| id | printed | right | shown by |", "|---|---|---|---|"]
-            lines += [f"| {each.id} | {each.printed} | {each.right} | {_code(each.see)} |" for each in plain]
+            printed = any(each.printed for each in plain)  # else the page has only what is right
+            heads = ["id", *(["printed"] if printed else []), "right", "shown by"]
+            lines += [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+            for each in plain:
+                cells = [each.id, *([each.printed] if printed else []), each.right, _code(each.see)]
+                lines.append(f"| {' | '.join(cells)} |")
             lines.append("")
     path = docs / "errata.md"
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")

@@ -46,7 +46,7 @@ def plot(name: str, data: PlotData, series: Mapping[str, Curve]) -> str:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
             axes.yaxis.set_minor_formatter(lambda y, _: f"{y:g}")
-        else:
+        elif data.zero:
             axes.set_ylim(bottom=min(0.0, *(y for curve in series.values() for y in curve.y), 0.0))
         figure.legend(loc="outside lower center", fontsize=8, ncols=2 if len(labels) + len(data.published) > 3 else 1)
 

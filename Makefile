@@ -13,6 +13,8 @@
 # make exhaustive  every execution of small groups of abcast and tomp hosts (about half a minute)
 # make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal; SOAK_RINGS="1,2,3 3,4,5")
 # make docs      write the pages that follow from the code
+# make papers    the tables and figures of the papers, published beside ours (about half an hour); goes on where it was interrupted
+# make papers-docs  the same, and docs/papers from it
 # make clean     remove what runs and tests left; make distclean: also .venv
 
 PY = .venv/bin/python
@@ -26,7 +28,7 @@ SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 3
 
-.PHONY: fuzz every-way exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: papers papers-docs fuzz every-way exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -83,6 +85,12 @@ soak: setup
 
 docs: setup
 	$(PY) scripts/reference.py
+
+papers: setup
+	$(ORDERCAST) papers
+
+papers-docs: papers
+	$(PY) scripts/papers.py out/papers
 
 pins: setup
 	@sh scripts/pins.sh

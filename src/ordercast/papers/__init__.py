@@ -39,7 +39,7 @@ How an item is written.  An item is a table, a figure, a listing or a claim of a
     name = "latency"
     x = "messages / s"
     y = "latency at the sender (ms)"
-    log_x = false
+    log_x = false                           # also log_y; zero = false: the y axis does not begin at 0
     [[item.plot.published]]                 # drawn apart from ours
     label = "ToTo"
     x = [50, 100]

@@ -64,6 +64,7 @@ class PlotData(Part, frozen=True, kw_only=True):
     title: str = ""
     log_x: bool = False
     log_y: bool = False
+    zero: bool = True  # the y axis begins there
     caption: str = ""
     published: list[Published] = []
 

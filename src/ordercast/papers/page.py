@@ -105,8 +105,8 @@ def words(result: Result) -> str:
 def summary(results: Sequence[Result]) -> str:
     counts = tally(results)
     said = [f"{counts[verdict]} {verdict}" for verdict in counts if counts[verdict] or verdict in (WITHIN, EXPLAINED)]
-    seconds = sum(each.seconds for each in results)
-    return f"{', '.join(said)}; {sum(each.runs for each in results)} runs, {seconds:.1f} s of a processor"
+    spent = {run: seconds for each in results for run, seconds in each.spent.items()}  # items share runs
+    return f"{', '.join(said)}; {len(spent)} runs, {sum(spent.values()):.1f} s of a processor"
 
 
 # ----------------------------------------------------------------------------------------------------------- the page
@@ -120,7 +120,7 @@ def write_page(out: Path, results: Sequence[Result]) -> Path:
     content.facts = [
         ("items", str(sum(each.item.kind != "listing" for each in results))),
         *((f"rows {verdict}", str(rows[verdict])) for verdict in (WITHIN, EXPLAINED, OUTSIDE)),
-        ("runs", str(len({run for each in results for run in each.named}))),
+        ("runs", str(len({run for each in results for run in each.spent}))),
     ]
     content.sections = [section(each) for each in results]
     content.foot = f"ordercast {__version__}. This page is one file and loads nothing from outside."

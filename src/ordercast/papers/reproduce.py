@@ -39,12 +39,15 @@ class Result(Struct):
     reduced: Reduced
     failed: list[str] = []  # runs that failed, and why
     broken: list[str] = []  # runs in which a promise broke, and which
-    named: list[str] = []  # its runs
-    seconds: float = 0.0  # of a processor, of all its runs
+    spent: dict[str, float] = {}  # seconds of a processor on each of its runs
 
     @property
     def runs(self) -> int:
-        return len(self.named)
+        return len(self.spent)
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.spent.values())
 
     @property
     def ok(self) -> bool:
@@ -128,12 +131,26 @@ def results(chosen: Chosen, wanted: Job, kept: Path, quick: bool) -> list[Result
     return out
 
 
+def finished(paper: Paper, out: Path, quick: bool) -> list[Result]:
+    """All items of a paper whose runs are there, whoever asked for them: what its page shows."""
+    everything: Chosen = [(paper, list(paper.item))]
+    wanted = job(everything, quick)
+    done = sweep.kept(out / "runs")
+    items = [
+        item
+        for item in paper.item
+        if all(point.number in done for name in item.experiments for point in wanted.of[paper.name, name])
+    ]
+    return results([(paper, items)], wanted, out / "runs", quick)
+
+
 def _result(paper: Paper, item: Item, wanted: Job, rows: dict[int, dict[str, Any]], quick: bool) -> Result:
     points = [point for name in item.experiments for point in wanted.of[paper.name, name]]
     pairs = [(point, rows[point.number]) for point in points if point.number in rows]
     failed = [f"{point.run}: {row['error']}" for point, row in pairs if not row["ok"]]
     broken = [f"{point.run}: {row['broken']}" for point, row in pairs if row["broken"]]
     good = [(point, msgspec.json.decode(row["notes"])) for point, row in pairs if row["ok"]]
+    spent = {point.run: 0.0 for point in points} | {point.run: told["seconds"] for point, told in good}
     seen = Points(
         Point(point.parameters["experiment"], point.parameters["axes"], point.scenario.get("seed", 1), told["figures"])
         for point, told in good
@@ -147,8 +164,7 @@ def _result(paper: Paper, item: Item, wanted: Job, rows: dict[int, dict[str, Any
             lines = judged(item, reduced.rows, quick)
         except Exception as error:  # the other items are shown all the same
             failed.append(f"{item.id}: {describe(error)}")
-    seconds = sum(told["seconds"] for _, told in good)
-    return Result(paper, item, lines, reduced, failed, broken, [point.run for point in points], seconds)
+    return Result(paper, item, lines, reduced, failed, broken, spent)
 
 
 def tally(results: Iterable[Result]) -> dict[str, int]:

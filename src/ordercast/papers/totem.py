@@ -7,7 +7,7 @@ the token.  What is kept of a run: `totem_runs`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -208,7 +208,7 @@ def _topologies(points: Points, service: str) -> Reduced:
     for rings in joined.values("rings"):
         curves[RING_NAMES[rings]] = _against(joined.where(rings=rings), "latency")
     rows = {}
-    for worse, better in pairwise(curves):
+    for worse, better in combinations(curves, 2):
         if curves[better][0][0] <= curves[worse][-1][0]:
             rows[f"{better} below {worse} at high load"] = Value(_below(curves[better], curves[worse]))
     return Reduced(rows, {"latency": {name: curve(each) for name, each in curves.items()}})

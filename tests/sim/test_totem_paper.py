@@ -145,5 +145,6 @@ def test_the_shrinker_runs_a_model_and_leaves_it_out_where_it_does_not_matter():
 
 
 def test_an_unknown_model_is_refused_with_the_nearest_name():
-    with pytest.raises(ConfigError, match=r"hosts\.model: totem-papr: expected dpg-paper or totem-paper; did you mean totem-paper"):
+    words = r"totem-papr: expected dpg-paper or totem-paper; did you mean totem-paper"
+    with pytest.raises(ConfigError, match=rf"hosts\.model: {words}"):
         Scenario.from_dict({"hosts": {"model": "totem-papr"}})

@@ -11,8 +11,10 @@
 # make every-packet  a fault after every single packet of a view change (about half an hour)
 # make every-way  every small causal order on every way through it, for ToTo (some minutes)
 # make exhaustive  every execution of small groups of abcast and tomp hosts (about half a minute)
-# make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal)
+# make soak      ten minutes of crashes and pauses on real processes, verified (SOAK_PROTOCOL=causal; SOAK_RINGS="1,2,3 3,4,5")
 # make docs      write the pages that follow from the code
+# make papers    the tables and figures of the papers, published beside ours (about half an hour); goes on where it was interrupted
+# make papers-docs  the same, and docs/papers from it
 # make clean     remove what runs and tests left; make distclean: also .venv
 
 PY = .venv/bin/python
@@ -26,7 +28,7 @@ SOAK_PROTOCOL = totem
 TESTS = tests
 WORKERS = 3
 
-.PHONY: fuzz every-way exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
+.PHONY: papers papers-docs fuzz every-way exhaustive every-packet membership help setup bench-setup run test lint bench campaign mutants soak docs pins clean distclean
 .DEFAULT_GOAL = help
 
 help:
@@ -79,10 +81,16 @@ exhaustive: setup
 	$(PY) tests/tomp/exhaustive.py
 
 soak: setup
-	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
+	SOAK_SECONDS=$(SOAK_SECONDS) SOAK_PROTOCOL=$(SOAK_PROTOCOL) SOAK_RINGS="$(SOAK_RINGS)" $(PY) -m pytest -s --timeout 7200 tests/live/test_soak.py
 
 docs: setup
 	$(PY) scripts/reference.py
+
+papers: setup
+	$(ORDERCAST) papers
+
+papers-docs: papers
+	$(PY) scripts/papers.py out/papers
 
 pins: setup
 	@sh scripts/pins.sh

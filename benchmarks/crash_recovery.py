@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,11 @@ AWAY = 1.5  # seconds a killed member stays dead
 STOPPED = 1.0
 
 
-def plan(kills: int, pauses: int) -> tuple[list[str], float]:
+def plan(kills: int, pauses: int, victims: Sequence[int] = range(1, MEMBERS + 1)) -> tuple[list[str], float]:
     words: list[str] = []
     at = 2.0
     for k in range(kills + pauses):
-        member = 1 + k % MEMBERS
+        member = victims[k % len(victims)]
         begin, end, away = ("--kill", "--restart", AWAY) if k < kills else ("--pause", "--resume", STOPPED)
         words += [begin, f"{member}@{at:g}", end, f"{member}@{at + away:g}"]
         at += SPACING
@@ -58,11 +59,11 @@ def silences(fault: Row, lives: dict[tuple[int, int], list[Row]]) -> list[float]
     return out
 
 
-def returns(sign: Row, lives: dict[tuple[int, int], list[Row]]) -> float:
+def returns(sign: Row, lives: dict[tuple[int, int], list[Row]], members: int = MEMBERS) -> float:
     """Milliseconds until the member is in a view of all: from its resumption, or from the launch of its process."""
     since = (sign.detail or {}).get("launched_ns", sign.time_ns)
     rows = lives[sign.sender or 0, sign.sender_incarnation or 0]
-    full = [r.time_ns for r in rows if r.kind == Kind.VIEW and len(r.members or ()) == MEMBERS and r.view_kind == 1]
+    full = [r.time_ns for r in rows if r.kind == Kind.VIEW and len(r.members or ()) == members and r.view_kind == 1]
     return min(((at - since) / 1e6 for at in full if at > since), default=float("inf"))
 
 
@@ -70,23 +71,13 @@ def figures(values: list[float]) -> dict[str, Any]:
     return {"median_ms": round(statistics.median(values), 1), "worst_ms": round(max(values), 1)} if values else {}
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--kills", type=int, default=10)
-    options.add_argument("--pauses", type=int, default=3)
-    options.add_argument("--rate", type=int, default=2000)
-    options.add_argument("--size", type=int, default=1000)
-    options.add_argument("--protocol", default="totem")
-    options.add_argument("--option", action="append", default=[], help="KEY=VALUE of the protocol: crash_hint=false")
-    options.add_argument("--out", type=Path)
-    asked = options.parse_args()
-    words, seconds = plan(asked.kills, asked.pauses)
+def recovery(command: list[str], members: int, faults: tuple[list[str], float], rate: int, size: int) -> dict[str, Any]:
+    """Figures of one `ordercast run` with these options under these faults."""
+    words, seconds = faults
     with tempfile.TemporaryDirectory(prefix="ordercast-crash-") as base:
-        command = [sys.executable, "-m", "ordercast", "run", "--protocol", asked.protocol, "--members", str(MEMBERS)]
-        command += ["--rate", str(asked.rate), "--messages", str(int(asked.rate * (seconds + 1))), "--json"]
-        command += ["--size", str(asked.size), "--out", f"{base}/o", "--verify", "plain", *words]
-        for pair in asked.option:
-            command += ["--option", pair]
+        command = [sys.executable, "-m", "ordercast", "run", *command, "--members", str(members)]
+        command += ["--rate", str(rate), "--messages", str(int(rate * (seconds + 1))), "--json"]
+        command += ["--size", str(size), "--out", f"{base}/o", "--verify", "plain", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not done.stdout:
             sys.exit(done.stderr.strip())
@@ -101,22 +92,34 @@ def main() -> None:
     stops = [row for row in world if row.kind == Kind.PAUSE]
     starts = [row for row in world if row.kind == Kind.START and row.time_ns > first]
     resumed = [row for row in world if row.kind == Kind.RESUME]
-    result = {
-        **here(),
-        "protocol": asked.protocol,
-        "options": asked.option,
-        "members": MEMBERS,
-        "rate": asked.rate,
-        "size": asked.size,
+    return {
+        "members": members,
+        "rate": rate,
+        "size": size,
         "kills": len(crashes),
         "silence_after_kill": figures([ms for row in crashes for ms in silences(row, lives)]),
-        "back_after_restart": figures([returns(row, lives) for row in starts]),
+        "back_after_restart": figures([returns(row, lives, members) for row in starts]),
         "pauses": len(stops),
         "silence_after_stop": figures([ms for row in stops for ms in silences(row, lives)]),
-        "back_after_resume": figures([returns(row, lives) for row in resumed]),
+        "back_after_resume": figures([returns(row, lives, members) for row in resumed]),
         "views": sorted({view["cause"].split(" (told")[0] for view in run["views"]}),
         "broken": [v["text"] for v in run["verdicts"] if v["verdict"] == "broken"],
     }
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--kills", type=int, default=10)
+    options.add_argument("--pauses", type=int, default=3)
+    options.add_argument("--rate", type=int, default=2000)
+    options.add_argument("--size", type=int, default=1000)
+    options.add_argument("--protocol", default="totem")
+    options.add_argument("--option", action="append", default=[], help="KEY=VALUE of the protocol: crash_hint=false")
+    options.add_argument("--out", type=Path)
+    asked = options.parse_args()
+    words = ["--protocol", asked.protocol, *(word for pair in asked.option for word in ("--option", pair))]
+    found = recovery(words, MEMBERS, plan(asked.kills, asked.pauses), asked.rate, asked.size)
+    result = {**here(), "protocol": asked.protocol, "options": asked.option, **found}
     text = json.dumps(result)
     if asked.out:
         asked.out.parent.mkdir(parents=True, exist_ok=True)

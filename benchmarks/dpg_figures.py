@@ -135,7 +135,7 @@ TABLE: dict[str, Scenario] = {
 
 def held() -> str:
     """What members hold at the end of a run, the tagger first."""
-    from layer_beside_ring import memory
+    from cores import memory
 
     found = memory("dpg")
     return "; ".join(f"after {k} messages {', '.join(map(str, found[k]))} bytes" for k in ("100000", "1000000"))

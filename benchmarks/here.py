@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,3 +33,12 @@ def here() -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 1),
     }
     return {"date": datetime.date.today().isoformat(), "version": ordercast.__version__, "machine": machine}
+
+
+def calibration() -> float:
+    """Microseconds of a fixed loop: how fast the machine is just now."""
+    begun = time.process_time_ns()
+    total = 0
+    for k in range(100_000):
+        total += k % 7
+    return round((time.process_time_ns() - begun) / 1e3, 1)

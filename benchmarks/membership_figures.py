@@ -1,7 +1,8 @@
 """Runs the membership's table of scenarios on the whole stack and writes docs/protocols/membership-figures.md.
 
-`make membership`.  All rows for 3, 5 and 9 members and two timeouts take a while (about half an hour on two idle
+`make membership`.  All rows for 3, 5 and 9 members and two timeouts take a while (more than an hour on two idle
 cores); results are kept line by line in a cache file, so that an interrupted run goes on where it stopped.
+`--protocol toto`: only the section of a protocol on the view-synchronous layer; the rest of the page stays as it is.
 Exit code 1 if a row did not show what it must.
 """
 
@@ -11,6 +12,7 @@ import argparse
 import json
 import platform
 import random
+import re
 import statistics
 import sys
 import time
@@ -34,6 +36,7 @@ from ordercast.membership.tuning import Tuning  # noqa: E402
 from ordercast.sim.faults import AnyFault, Pause  # noqa: E402
 from ordercast.stack import Stack  # noqa: E402
 
+Table = dict[str, list[Figures]]
 PAGE = ROOT / "docs" / "protocols" / "membership-figures.md"
 
 HEAD = """\
@@ -55,14 +58,17 @@ would say so in the last column.
 """
 
 LAYER = """\
-## The same on the view-synchronous layer
+## On the view-synchronous layer: `{protocol}`
 
-The protocol `causal`: suspicion by silence of any member instead of token loss, and direct links are needed, so that
-MB3, MB8 and MB16 cost a view where a ring does without the link. MB34 is of the layer alone.
+{date}.
 
-| event, ms until the view, T = 40 ms | 3 members | 5 members | 9 members |
-|---|---|---|---|
+Suspicion by silence of any member instead of token loss, and direct links are needed, so that MB3, MB8 and MB16 cost a
+view where a ring does without the link. MB34 is of the layer alone. {rows} rows, {wrong} of them wrong.
+
+| event, ms until the view, T = 40 ms | {sizes} |
+|---{bars}|
 """
+LAYERED = {"causal": (3, 5, 9), "toto": (3, 5), "hybrid": (3, 5)}  # what is on the page, with how many members
 
 CLASSICAL = """\
 ## Beside the classical rule
@@ -211,10 +217,24 @@ def times_table(cache: Cache, sizes: list[int], runs: int) -> str:
     return "".join(lines)
 
 
-def layer_tables(cache: Cache, rows: dict[str, list[Figures]], sizes: list[int], runs: int) -> str:
-    lines = [LAYER]
-    lines += [f"| {name} | {times_cells(cache, 'causal', name, sizes, runs)} |\n" for name in TIMES]
-    return "".join(lines) + "\n" + figures_table(rows)
+def layer_section(cache: Cache, protocol: str, rows: Table, sizes: list[int], runs: int) -> str:
+    head = LAYER.format(
+        protocol=protocol, date=_today(), rows=sum(map(len, rows.values())), wrong=len(complaints(protocol, rows)),
+        sizes=" | ".join(f"{n} members" for n in sizes), bars="|---" * len(sizes),
+    )  # fmt: skip
+    times = [f"| {name} | {times_cells(cache, protocol, name, sizes, runs)} |\n" for name in TIMES]
+    return head + "".join(times) + "\n" + figures_table(rows)
+
+
+def replaced(page: str, section: str) -> str:
+    """The page with this section in the place of the one of its head, or at the end."""
+    head = section.splitlines()[0]
+    parts = [part for part in re.split(r"(?m)^(?=## )", page) if not part.startswith(head + "\n")]
+    return "\n".join([part.rstrip("\n") + "\n" for part in parts] + [section])
+
+
+def _today() -> str:
+    return f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}"
 
 
 # --------------------------------------------------------------------------------------------------------------- stalls
@@ -278,11 +298,7 @@ def stalls_table(cache: Cache, runs: int) -> str:
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def rows_table(rows: dict[str, list[Figures]]) -> str:
-    return PATTERNS + "\n" + figures_table(rows)
-
-
-def figures_table(rows: dict[str, list[Figures]]) -> str:
+def figures_table(rows: Table) -> str:
     lines = ["| id | pattern | members, T | on | after | views | silence | remark |", "|---" * 8 + "|"]
     for figures in rows.values():
         for f in figures:
@@ -293,15 +309,14 @@ def figures_table(rows: dict[str, list[Figures]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def classical_table(rows: dict[str, list[Figures]]) -> str:
+def classical_table(rows: Table) -> str:
     permanent = [f for name, fs in rows.items() if name in [f"MB{k}" for k in (*range(1, 17), 18)] for f in fs]
-    tokens = [f for f in rows.get("MB17", [])]
     silences = [f.silence for f in permanent if f.silence is not None]
     return CLASSICAL.format(
         on=_span([f.on for f in permanent]),
         after=_span([f.after for f in permanent]),
         silence=f"{min(silences):.1f} to {max(silences):.1f}" if silences else "-",
-        tokens=_span([f.on + f.after for f in tokens]),
+        tokens=_span([f.on + f.after for f in rows.get("MB17", [])]),
     )
 
 
@@ -330,42 +345,58 @@ def random_table(cache: Cache, seeds: int) -> tuple[str, list[str]]:
     return text, wrong
 
 
+def table(cache: Cache, protocol: str, sizes: list[int], timeouts: list[float], only: tuple[str, ...]) -> Table:
+    out: Table = {}
+    for t in timeouts:
+        for n in sizes:
+            for name in ROWS if protocol == "totem" else ROWS | LAYER_ONLY:
+                if not (only and not name.startswith(only)) and not (n < 4 and name in NEEDS_FOUR):
+                    out.setdefault(name, []).append(row_figures(cache, protocol, name, n, t))
+    return out
+
+
+def complaints(protocol: str, rows: Table) -> list[str]:
+    return [
+        f"{protocol}: {f.id} ({f.pattern}), {f.n}, {f.timeout_ms:g} ms: {f.wrong[0]}"
+        for figures in rows.values() for f in figures if f.wrong
+    ]  # fmt: skip
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", default="", help="only rows that begin with one of these, comma-separated")
-    parser.add_argument("--members", default="3,5,9")
+    parser.add_argument("--protocol", choices=LAYERED, action="append", help="only the section of this one")
+    parser.add_argument("--rows", default="", help="only rows that begin with one of these, comma-separated; no page")
+    parser.add_argument("--members", help="comma-separated (default: those of the page)")
     parser.add_argument("--timeouts", default="40,200", help="ms")
     parser.add_argument("--runs", type=int, default=6, help="for times and stalls")
     parser.add_argument("--seeds", type=int, default=100, help="random scenarios")
     parser.add_argument("--cache", type=Path, default=ROOT / "out" / "membership.jsonl")
     parser.add_argument("--page", type=Path, default=PAGE)
     options = parser.parse_args()
-    sizes = [int(n) for n in options.members.split(",")]
+    given = [int(n) for n in options.members.split(",")] if options.members else None
     timeouts = [float(t) for t in options.timeouts.split(",")]
     only = tuple(word for word in options.rows.split(",") if word)
     cache = Cache(options.cache)
-    tables: dict[str, dict[str, list[Figures]]] = {"totem": {}, "causal": {}}
-    for protocol, rows in tables.items():
-        for t in timeouts:
-            for n in sizes:
-                for name in ROWS if protocol == "totem" else ROWS | LAYER_ONLY:
-                    if (only and not name.startswith(only)) or (n < 4 and name in NEEDS_FOUR):
-                        continue
-                    rows.setdefault(name, []).append(row_figures(cache, protocol, name, n, t))
-    wrong = [
-        f"{protocol}: {f.id} ({f.pattern}), {f.n}, {f.timeout_ms:g} ms: {f.wrong[0]}"
-        for protocol, rows in tables.items() for fs in rows.values() for f in fs if f.wrong
-    ]  # fmt: skip
-    rows = tables["totem"]
-    if not only:
-        random_text, bad = random_table(cache, options.seeds)
-        wrong += bad
-        parts = [
-            HEAD, f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}.\n", classical_table(rows),
-            times_table(cache, sizes, options.runs), stalls_table(cache, options.runs), random_text, rows_table(rows),
-            layer_tables(cache, tables["causal"], sizes, options.runs),
-        ]  # fmt: skip
-        options.page.write_text("\n".join(parts))
+    wrong: list[str] = []
+    if not options.protocol:
+        sizes = given or [3, 5, 9]
+        rows = table(cache, "totem", sizes, timeouts, only)
+        wrong += complaints("totem", rows)
+        if not only:
+            random_text, bad = random_table(cache, options.seeds)
+            wrong += bad
+            parts = [
+                HEAD, f"{_today()}.\n", classical_table(rows), times_table(cache, sizes, options.runs),
+                stalls_table(cache, options.runs), random_text, PATTERNS + "\n" + figures_table(rows),
+            ]  # fmt: skip
+            options.page.write_text("\n".join(parts))
+    for protocol in options.protocol or LAYERED:
+        sizes = given or list(LAYERED[protocol])
+        rows = table(cache, protocol, sizes, timeouts, only)
+        wrong += complaints(protocol, rows)
+        if not only:
+            section = layer_section(cache, protocol, rows, sizes, options.runs)
+            options.page.write_text(replaced(options.page.read_text(), section))
     for text in wrong:
         print(text)
     return 1 if wrong else 0

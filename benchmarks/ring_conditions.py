@@ -28,15 +28,18 @@ from pathlib import Path
 from typing import Any
 
 from here import here
+from msgspec import structs
 
 import ordercast
+from ordercast import config as configuration
 from ordercast import registry
+from ordercast.config import GroupConfig
 from ordercast.errors import OrdercastError
-from ordercast.lab.bench import BenchPlan, bench, free_ports
+from ordercast.lab.bench import BenchPlan, bench, make_config
 from ordercast.sim.scenario import Clocks, Cost, Hosts, Load, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
-from ordercast.types import Batch, Service
+from ordercast.types import Batch, Service, View
 
 MEMBERS = 4
 PROTOCOL = "totem"  # --protocol
@@ -130,43 +133,46 @@ def stopped(seconds: float) -> dict[str, Any]:
 def slow(seconds: float, reads: bool = False) -> dict[str, Any]:
     """Members are processes of this script; the last one does not read for the first half of the time."""
     with tempfile.TemporaryDirectory() as folder:
-        members = [f"127.0.0.1:{port}" for port in free_ports(MEMBERS)]
-        (port,) = free_ports(1)
-        task = {"members": members, "port": port, "pause": seconds / 2, "seconds": seconds, "folder": folder,
-                "protocol": PROTOCOL, "reads": reads}  # fmt: skip
-        processes = [
-            subprocess.Popen(
-                [sys.executable, __file__, "--member", json.dumps(task | {"me": me})], stdout=subprocess.PIPE
-            )
-            for me in range(1, MEMBERS + 1)
-        ]
-        if reads:
-            time.sleep(4)  # all are there and under load
-            processes[-1].send_signal(signal.SIGSTOP)
-            time.sleep(seconds / 2)
-            processes[-1].send_signal(signal.SIGCONT)
-        each = [json.loads(process.communicate(timeout=seconds + 120)[0]) for process in processes]
+        plan = BenchPlan(protocol=PROTOCOL, members=MEMBERS, insecure=True)
+        return flood(make_config(plan, Path(folder), []), Path(folder), seconds, seconds / 2, reads)
+
+
+def flood(config: GroupConfig, folder: Path, seconds: float, pause: float, reads: bool) -> dict[str, Any]:
+    """Everybody sends for so long as fast as the group takes it; see slow() and stopped()."""
+    file = folder / "group.toml"
+    file.write_text(configuration.dump(structs.replace(config, state_dir=str(folder / "state"))))
+    task = {"config": str(file), "pause": pause, "seconds": seconds, "reads": reads}
+    processes = [
+        subprocess.Popen([sys.executable, __file__, "--member", json.dumps(task | {"me": me})], stdout=subprocess.PIPE)
+        for me in config.ids
+    ]
+    if reads and pause:
+        time.sleep(4)  # all are there and under load
+        processes[-1].send_signal(signal.SIGSTOP)
+        time.sleep(pause)
+        processes[-1].send_signal(signal.SIGCONT)
+    each = [json.loads(process.communicate(timeout=seconds + 120)[0]) for process in processes]
+    readers = [m for me, m in zip(config.ids, each, strict=True) if me not in config.pure]
     return {
-        "pause_s": seconds / 2,
+        "pause_s": pause,
         "memory_mib": {"before": [m["before"] for m in each], "most": [m["most"] for m in each]},
         "sent_during_pause": sum(m["sent_in_pause"] for m in each),
-        "messages": each[0]["delivered"],
+        "messages": readers[0]["delivered"],
         "delivered_in_pause": [m["delivered_in_pause"] for m in each],
-        "same_order": len({(m["order"], m["delivered"]) for m in each}) == 1
-        and each[0]["delivered"] == sum(m["sent"] for m in each),
+        "view_changes": max(m["views"] for m in each),
+        "same_order": len({(m["order"], m["delivered"]) for m in readers}) == 1
+        and readers[0]["delivered"] == sum(m["sent"] for m in each),
     }
 
 
 async def member(task: dict[str, Any]) -> dict[str, Any]:
-    me, slow_one = task["me"], task["me"] == MEMBERS and not task["reads"]
+    config = configuration.load(task["config"], me := task["me"])
+    slow_one = me == config.ids[-1] and not task["reads"]
     lines: dict[int, Any] = {}  # of each sender: the one order of fifo and causal
-    found = {"delivered": 0, "sent": 0, "sent_in_pause": 0, "delivered_in_pause": 0, "most": 0.0}
-    ordered = registry.get(task["protocol"]).default_service not in (Service.FIFO, Service.CAUSAL)
-    members = {k: address for k, address in enumerate(task["members"], 1)}
-    joined = ordercast.join("slow", protocol=task["protocol"], me=me, members=members, state_dir=task["folder"],
-                            insecure=True, port=task["port"])  # fmt: skip
-    async with joined as group:
-        while group.view is None or len(group.view.members) < MEMBERS:
+    found = {"delivered": 0, "sent": 0, "sent_in_pause": 0, "delivered_in_pause": 0, "most": 0.0, "views": 0, "own": 0}
+    ordered = registry.get(config.protocol).default_service not in (Service.FIFO, Service.CAUSAL)
+    async with ordercast.join(me=me, config=config) as group:
+        while group.view is None or len(group.view.members) < len(config.ids):
             await asyncio.sleep(0.01)
         began = time.monotonic()
         found["before"] = resident()
@@ -174,7 +180,7 @@ async def member(task: dict[str, Any]) -> dict[str, Any]:
 
         async def send() -> None:
             payloads = [bytes(1000)] * 50
-            while time.monotonic() < ends:
+            while time.monotonic() < ends and me not in config.pure:
                 await group.send_batch(payloads)
                 found["sent"] += len(payloads)
                 if began + 5 < time.monotonic() < began + task["pause"]:
@@ -189,17 +195,20 @@ async def member(task: dict[str, Any]) -> dict[str, Any]:
             if slow_one:
                 await asyncio.sleep(task["pause"])
             async for batch in group.batches():
+                found["views"] += type(batch) is View and began < time.monotonic() < ends
                 if type(batch) is Batch:
                     line = lines.setdefault(0 if ordered else batch.sender, hashlib.blake2b(digest_size=16))
                     line.update(f"{batch.sender} {batch.counter} {batch.count};".encode())
                     found["delivered"] += batch.count
+                    found["own"] += batch.count * (batch.sender == me)
                     if began + 5 < time.monotonic() < began + task["pause"]:
                         found["delivered_in_pause"] += batch.count
 
         tasks = [asyncio.create_task(work) for work in (watch(), read())]
         await send()
+        await asyncio.sleep(ends - time.monotonic())
         last = -1
-        while last != found["delivered"]:  # all is drained when nothing has come for two seconds
+        while last != found["delivered"] or found["own"] < found["sent"]:  # all is drained: nothing for two seconds
             last = found["delivered"]
             await asyncio.sleep(2)
         for each in tasks:

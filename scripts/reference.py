@@ -73,7 +73,7 @@ def guarantees_page() -> str:
     """What a person wrote, up to the mark, then the table of all promises."""
     written = (ROOT / "docs/guarantees.md").read_text().partition(MARK)[0]
     tests = {
-        str(path.relative_to(ROOT / "tests")): set(re.findall(r"\b[SL]\d+\b", path.read_text()))
+        str(path.relative_to(ROOT / "tests")): set(re.findall(r"\b[SLAQ]\d+\b", path.read_text()))
         for path in sorted((ROOT / "tests").rglob("*.py"))
         if path.relative_to(ROOT / "tests").parts[0] not in ("trace", "unit", "workload")
     }
@@ -84,6 +84,9 @@ def guarantees_page() -> str:
             promisers[id].append(name)
         if PRIMARY_MAJORITY in info.partitions:
             promisers["S8"].append(f"{name} (`{PRIMARY_MAJORITY}`)")
+    for id in CATALOGUE:
+        if id.startswith("A"):
+            promisers[id].append("replicas above any with views and a total order")
     rows = []
     for id, promise in CATALOGUE.items():
         by = (
@@ -142,9 +145,9 @@ def picture_of_votes(protocol: str) -> str:
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
-def picture_of_stamps() -> str:
-    scenario = Scenario(protocol="tomp", members=3, messages=6, seed=3, load=Load(rate=20000.0))
-    title = "tomp: everybody stamps, the sender decides, all deliver in one order"
+def picture_of_stamps(protocol: str) -> str:
+    scenario = Scenario(protocol=protocol, members=3, messages=6, seed=3, load=Load(rate=20000.0))
+    title = f"{protocol}: everybody stamps, the sender decides, all deliver in one order"
     return spacetime.svg(run(scenario, level="full").trace, title=title) + "\n"
 
 
@@ -200,7 +203,8 @@ PICTURES = {
     "docs/img/one_order.svg": picture_of_one_order,
     "docs/img/crash.svg": picture_of_a_crash,
     "docs/img/causal_crash.svg": picture_of_a_causal_crash,
-    "docs/img/tomp.svg": picture_of_stamps,
+    "docs/img/abcast.svg": lambda: picture_of_stamps("abcast"),
+    "docs/img/tomp.svg": lambda: picture_of_stamps("tomp"),
 }
 PAGES = {
     "docs/reference/cli.md": cli_page,

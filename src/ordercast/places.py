@@ -85,6 +85,8 @@ def own(source: Source, me: int | None, members: Sequence[Place]) -> None:
             source.fault("tagger", "is missing: this group has none, and no use for one")
         return
     if not found:
+        if source.faulty("member") and any(isinstance(e, dict) and e.get("id") == me for e in source.data["member"]):
+            return  # its own entry is there, and was told to be wrong
         ids = [member.id for member in members if member.id != TAGGER]
         known = ", ".join(map(str, ids[:9])) + (", ..." if len(ids) > 9 else "")
         source.fault("", f"member {short(me)} is not listed: expected one of {known}")

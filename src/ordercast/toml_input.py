@@ -81,7 +81,7 @@ def unfit(value: Any, kind: Any) -> str:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        return one_of(value, get_args(kind)) if get_origin(kind) is Literal else expected(kind)
+        return one_of(value, filter(None, get_args(kind))) if get_origin(kind) is Literal else expected(kind)
     return ""
 
 
@@ -273,7 +273,7 @@ def _words(info: inspect.Type) -> str:
             noun = "a whole number" if isinstance(info, inspect.IntType) else "a number"
             return noun + bounds(info.ge, info.le, info.gt, info.lt)
         case inspect.LiteralType():
-            return one_of("", info.values)
+            return one_of("", filter(None, info.values))
         case inspect.UnionType():
             return " or ".join(_words(each) for each in info.types if not isinstance(each, inspect.NoneType))
         case inspect.BoolType():

@@ -8,14 +8,18 @@ import msgspec
 import pytest
 
 from ordercast import registry
+from ordercast.contract import Packet
 from ordercast.drivers import terms
+from ordercast.drivers.admission import Admission
+from ordercast.drivers.incoming import Incoming
 from ordercast.drivers.terms import Agreement, Other, Terms, terms_of
 from ordercast.limits import MEMBERS_MAX
 from ordercast.sim.faults import Loss, OtherTimeout
 from ordercast.sim.scenario import Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
-from ordercast.types import Peer
+from ordercast.types import Identity, Peer
+from ordercast.wire.codec import Codec
 
 T = 40_000_000
 MEMBERS = (1, 2, 3)
@@ -83,6 +87,20 @@ def test_both_sides_know_what_differs_and_who_has_it(term: str, there: str, said
         {"member": 2, "term": term, "here": terms.short(values().get(term, "nothing")), "there": terms.short(there),
          "since_ms": 5}
     ]  # fmt: skip
+
+
+def test_what_is_not_used_of_the_own_group_is_lost() -> None:
+    """A core that infers from silence that nothing was said must hear of it: others may have let that life in."""
+    identity, heard = Identity(A.id, A.incarnation, MEMBERS, "ordercast", 0), []
+    agreement = made(A)
+    incoming = Incoming(
+        Codec(registry.get("totem").packets), Admission(identity, False, True), 6, lambda: 0,
+        lambda now, net, peer, packet, drops, body: heard.append((peer, drops)), lambda now, why: None, agreement,
+    )  # fmt: skip
+    agreement.heard(0, C, made(C).first())
+    for peer in (B, B, Peer(9, 1), A, C, C):
+        incoming.decoded(0, peer, Packet(), 0)
+    assert heard == [(C, 2), (C, 0)]
 
 
 def test_who_differs_is_told_at_most_once_per_T_and_noted_once() -> None:

@@ -180,14 +180,52 @@ def test_a_group_that_stops_as_a_whole_comes_back_with_what_was_durable(tmp_path
     run(work())
 
 
-def test_durable_calls_need_a_disk() -> None:
+def test_a_damaged_file_at_one_member_is_told_and_costs_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    port, *ports = free_ports(4)
+    members = {k: f"127.0.0.1:{at}" for k, at in enumerate(ports, 1)}
+    words: dict[str, Any] = {"members": members, "port": port, "insecure": True, "at_least": 3, "state_dir": tmp_path}
+
+    async def life(call: bool) -> list[dict[str, int]]:
+        tables = {me: ordercast.Dict[str, int]() for me in members}
+        groups = [ordercast.join(f"d-{port}", me=me, objects={"d": tables[me]}, **words) for me in members]
+        await asyncio.gather(*(group.__aenter__() for group in groups))
+        for k in range(20 if call else 0):
+            await tables[1].set(f"{k}", k, durable=True)
+        await asyncio.gather(*(table.sync() for table in tables.values()))
+        for group in groups:
+            group._close(ordercast.Closed("the power is cut"))
+        return [table.items() for table in tables.values()]
+
     async def work() -> None:
-        table = ordercast.Dict[str, int]()
-        (group,) = joined(1, "totem", objects={"d": table})
-        async with group:
-            with pytest.raises(UsageError, match="durable: this member keeps nothing on disk: expected a state_dir"):
-                await table.set("a", 1, durable=True)
-            await table.set("a", 1)
+        first = await life(True)
+        (log,) = [file for file in tmp_path.glob("**/member-2/state/calls-*") if file.stat().st_size > 500]
+        data = bytearray(log.read_bytes())
+        data[len(data) // 2] ^= 1
+        log.write_bytes(data)
+        assert await life(False) == first and len(first[0]) == 20
+        assert f"member 2: of the state on disk, {log.name}: damaged" in caplog.text
+        assert caplog.text.count("damaged") == 1
+
+    run(work())
+
+
+def test_durable_calls_need_a_disk(tmp_path: Path) -> None:
+    async def work() -> None:
+        port, *ports = free_ports(3)
+        members = {k: f"127.0.0.1:{at}" for k, at in enumerate(ports, 1)}
+        tables = [ordercast.Dict[str, int]() for _ in members]
+        words: dict[str, Any] = {"members": members, "port": port, "insecure": True, "at_least": 2}
+        one = ordercast.join(f"d-{port}", me=1, objects={"d": tables[0]}, **words)
+        two = ordercast.join(f"d-{port}", me=2, objects={"d": tables[1]}, state_dir=tmp_path, **words)
+        await asyncio.gather(one.__aenter__(), two.__aenter__())
+        with pytest.raises(UsageError, match="durable: this member keeps nothing on disk: expected a state_dir"):
+            await tables[0].set("a", 1, durable=True)
+        with pytest.raises(UsageError, match="durable: member 1 of this group keeps nothing on disk: expected a state"):
+            await tables[1].set("a", 1, durable=True)
+        await tables[0].set("a", 1)
+        await asyncio.gather(one.leave(), two.leave())
 
     run(work())
 

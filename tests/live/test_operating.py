@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -154,6 +155,24 @@ def test_the_stateful_set_starts_members(cli: Cli, tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait(timeout=WAIT_SECONDS)
+
+
+def test_the_container_file_installs_and_starts_what_is_there(cli: Cli, tmp_path: Path) -> None:
+    """As far as goes without an image: what it copies is there, the extras exist, and its entry point is a member."""
+    text = (DEPLOY / "Containerfile").read_text()
+    copied = [name for line in re.findall(r"^COPY (.*)$", text, re.M) for name in line.split()[:-1]]
+    assert {"pyproject.toml", "src", "constraints.txt"} <= set(copied) and all(
+        (ROOT / name).exists() for name in copied
+    )
+    (extras,) = re.findall(r'pip install .*-c constraints\.txt "\.\[(.*?)\]"', text)
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert set(extras.split(",")) <= set(known)
+    (words,) = re.findall(r"^ENTRYPOINT (.*)$", text, re.M)
+    file = tmp_path / "group.toml"
+    file.write_text(config.dump(config.make(table(tmp_path, 1), base=tmp_path)))
+    program, *arguments = [str(file) if word == "/etc/ordercast/group.toml" else word for word in json.loads(words)]
+    assert program == "ordercast"
+    until_view(cli.start(*arguments, "--id", "1", stdin=subprocess.PIPE), [1])
 
 
 def test_the_stateful_set_is_yaml(tmp_path: Path) -> None:

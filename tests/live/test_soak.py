@@ -1,7 +1,7 @@
 """Members killed, restarted and stopped at random under load; every promise of the order is kept.
 
 `SOAK_SECONDS` says for how long (25 by default; `make soak` takes 600), `SOAK_PROTOCOL` under which protocol,
-`SOAK_SEED` repeats the faults of a run.
+`SOAK_RINGS` on which rings (as "1,2,3 3,4,5 5,6,1"), `SOAK_SEED` repeats the faults of a run.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MEMBERS = 4
 RATE = 400
 
 
-def faults(seconds: float, seed: int) -> list[str]:
+def faults(seconds: float, seed: int, members: int = MEMBERS) -> list[str]:
     """Options of `ordercast run`; at most two members are away at a time."""
     rng = random.Random(seed)
     words: list[str] = []
-    free_at = dict.fromkeys(range(1, MEMBERS + 1), 0.0)  # when a member is up again, for certain
+    free_at = dict.fromkeys(range(1, members + 1), 0.0)  # when a member is up again, for certain
     at = 1.0
     while at < seconds - 8:
         away = [m for m, until in free_at.items() if until > at]
@@ -39,9 +39,13 @@ def test_the_order_survives_random_crashes_and_pauses(cli: Cli, tmp_path: Path) 
     seconds = float(os.environ.get("SOAK_SECONDS", "25"))
     seed = int(os.environ.get("SOAK_SEED", random.randrange(2**32)))
     protocol = os.environ.get("SOAK_PROTOCOL", "totem")
-    print(f"SOAK_SEED={seed} SOAK_SECONDS={seconds:g} SOAK_PROTOCOL={protocol}")
-    words = ["--protocol", protocol, "--members", str(MEMBERS), "--rate", str(RATE), "--size", "200", "--out", "o"]
-    words += ["--messages", str(int(RATE * (seconds - 5))), "--verify", "plain", "--json", *faults(seconds, seed)]
+    rings = os.environ.get("SOAK_RINGS", "").split()
+    members = max((int(member) for ring in rings for member in ring.split(",")), default=MEMBERS)
+    print(f"SOAK_SEED={seed} SOAK_SECONDS={seconds:g} SOAK_PROTOCOL={protocol} SOAK_RINGS={' '.join(rings)!r}")
+    words = ["--protocol", protocol, "--members", str(members), "--rate", str(RATE), "--size", "200", "--out", "o"]
+    words += [word for ring in rings for word in ("--ring", ring)]
+    words += ["--messages", str(int(RATE * (seconds - 5))), "--verify", "plain", "--json"]
+    words += faults(seconds, seed, members)
     process = cli.start("run", *words)
     out, err = process.communicate(timeout=10 * seconds + 300)
     assert out, err

@@ -57,6 +57,11 @@ def direct() -> bool:
     return "the view-synchronous layer" in registry.get(_protocol.get()).needs
 
 
+def answering() -> bool:
+    """Whether every frame is answered by unicast, which nobody else can repair."""
+    return _protocol.get() in ("abcast", "tomp")
+
+
 def stack(setup: Setup) -> Stack:
     """A member's stack, of the protocol and variant in force."""
     return (_variant.get() or registry.get(_protocol.get()).factory)(setup)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -359,3 +360,33 @@ def test_what_is_known_of_decisions_goes_with_the_record() -> None:
     two.installed()
     assert two.record.knows == ((12, 0), 1, b"new")
     assert learn(None, newer) == known(None) == []
+
+
+def _knows_off_the_entry(patch: pytest.MonkeyPatch) -> None:
+    entry = Primary.entry
+
+    def without(self: Primary, state: bytes) -> bytes:
+        mine, self.record = self.record, msgspec.structs.replace(self.record, knows=None)
+        try:
+            return entry(self, state)
+        finally:
+            self.record = mine
+
+    patch.setattr(Primary, "entry", without)
+
+
+def _knows_not_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Primary, "learn", lambda self, knows: [])
+
+
+def _knows_not_told(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Primary, "known", lambda self: [])
+
+
+@pytest.mark.parametrize("mutant", [_knows_off_the_entry, _knows_not_stored, _knows_not_told])
+def test_a_record_that_forgets_decisions_is_caught(
+    mutant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        test_what_is_known_of_decisions_goes_with_the_record()

@@ -3,13 +3,16 @@
 All of it (3, 5 and 9 members, two timeouts): `make membership`.
 """
 
+from functools import partial
+
 import pytest
 from mb import under
-from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33
+from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33, mb34
 
 ONCE = ("MB21", "MB22")  # of each the first row only
 FIVE = {"MB3", "MB5", "MB6", "MB8", "MB12", "MB18", "MB19 MB8", "MB24", "MB25", "MB27 quick", "MB28 long", "MB30"}
 ORDERED = ("MB1", "MB4", "MB9", "MB12", "MB17", "MB24", "MB28 long", "MB34")
+ON_THE_LAYER = SHORT | {"MB34": partial(mb34, until=100)}
 TESTED = [name for name in SHORT if not name.startswith(ONCE)] + ["MB21 link 1-2 1.5", "MB22 link 1-2"]
 
 
@@ -32,15 +35,16 @@ def test_random_lopsided_faults(seed):
 def test_row_on_the_layer(name):
     n = 5 if name in FIVE or name in NEEDS_FOUR else 3
     with under("causal"):
-        assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
+        assert ON_THE_LAYER[name](n, 40.0, 1).wrong == []
 
 
-@pytest.mark.parametrize("protocol", ["hybrid", "toto"])
-@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize(
+    ("protocol", "name"), [*((p, name) for p in ("hybrid", "toto") for name in ORDERED), ("tomp", "MB34")]
+)
 def test_row_under_an_order(name, protocol):
     for n in (3, 5):
         with under(protocol):
-            assert (SHORT | LAYER_ONLY)[name](n, 40.0, 1).wrong == []
+            assert ON_THE_LAYER[name](n, 40.0, 1).wrong == []
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,13 +8,14 @@ from tests.mutants.registry import mutant
 
 from ordercast.contract import Action, Packet, Setup
 from ordercast.framing import Framing
+from ordercast.protocols.dpg.channel import Misses
 from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
 from ordercast.protocols.dpg.layer import Dpg
 from ordercast.protocols.dpg.order import Key, Order, Turn
 from ordercast.protocols.dpg.pace import Pace
 from ordercast.protocols.dpg.packets import Numbers, Wish
 from ordercast.protocols.dpg.site import Given, Site, Tag, Telling
-from ordercast.protocols.dpg.ways import Tagged, Way
+from ordercast.protocols.dpg.ways import Lan, Tagged, Way
 from ordercast.stack import Stack, chain
 from ordercast.types import Nanoseconds, NetId, Peer
 
@@ -202,7 +203,7 @@ class _NoRemoval(Dpg):
         self.site.graph.__class__ = _Hoarding
 
 
-@mutant("dpg_no_removal", "dpg", "quasi", "linearises without removing what is implied", scenario="dpg_lossy")
+@mutant("dpg_no_removal", "dpg", "quasi", "linearises without removing what is implied", case="dpg_graph")
 def no_removal(setup: Setup) -> Stack:
     return _stack(_NoRemoval(setup))
 
@@ -324,3 +325,42 @@ class _Unnumbered(Dpg):
 @mutant("dpg_needs_no_number", "dpg", "quasi", "E1: takes a PDU before it has a number", scenario="dpg_returns")
 def needs_no_number(setup: Setup) -> Stack:
     return _stack(_Unnumbered(setup))
+
+
+class _AnyPdu(Misses):
+    __slots__ = ()
+
+    def heard(self, drops: int, message: bool) -> bool:
+        return super().heard(drops, True)
+
+
+class _ReportHidesGap(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Lan):
+            way._detector = _AnyPdu()
+        return way
+
+
+@mutant("dpg_report_hides_gap", "dpg", "quasi", "E2: a miss before a report is forgotten", scenario="dpg_full")
+def report_hides_gap(setup: Setup) -> Stack:
+    return _stack(_ReportHidesGap(setup))
+
+
+class _NoEpoch(Order):
+    def _other(self, number: tuple[int, int]) -> None:
+        self._turn = number
+        self.detector.other(number[1])
+
+
+class _OneLife(Dpg):
+    def _way(self, setup: Setup) -> Way:
+        way = super()._way(setup)
+        if isinstance(way, Tagged):
+            way.order.__class__ = _NoEpoch
+        return way
+
+
+@mutant("dpg_one_tagger", "dpg", "quasi", "numbers of two taggers look contiguous", case="dpg_lives")
+def one_tagger(setup: Setup) -> Stack:
+    return _stack(_OneLife(setup))

@@ -314,11 +314,15 @@ def rings_filter_next_ring_only(setup: Setup) -> Stack:
     return rings(setup, ordering=Next)
 
 
-@mutant("rings_filter_at_once", "multiring", AREA, "a gateway filters by the groups it knows when a frame comes")
+@mutant(
+    "rings_filter_at_once", "multiring", AREA, "a gateway filters by the groups it knows when a frame comes",
+    scenario="rings_far_joins",
+)  # fmt: skip
 def rings_filter_at_once(setup: Setup) -> Stack:
     class Now(Ordering):
         def _carry(self, carrying: Carrying, child: int, source: int, event: Ordered) -> None:
             frame = event.frame
+            self.filter.fading.clear()  # nothing is decided later
             for other in carrying.onward[child][source]:
                 behind = carrying.audience[other, source]
                 if not self.filter.concerns(frame, carrying) or self.filter.wanted(frame, behind):
@@ -388,7 +392,7 @@ def rings_done_not_awaited(setup: Setup) -> Stack:
     "multiring",
     AREA,
     "what is behind a hole is discarded, own frames too",
-    scenario="rings_hole",
+    scenario="rings_lost_frame",
 )
 def rings_holes_cut_off(setup: Setup) -> Stack:
     class Cuts(Agreement):
@@ -416,7 +420,10 @@ def rings_all_is_safe_in_the_end(setup: Setup) -> Stack:
     return rings(setup, merge=Sure)
 
 
-@mutant("rings_speaks_too_soon", "multiring", AREA, "a member says where it stands while own frames are on their way")
+@mutant(
+    "rings_speaks_too_soon", "multiring", AREA, "a member says where it stands while own frames are on their way",
+    scenario="rings_told_late",
+)  # fmt: skip
 def rings_speaks_too_soon(setup: Setup) -> Stack:
     class Soon(Passage):
         def speak_if_ready(self, now: Nanoseconds) -> list[Action]:

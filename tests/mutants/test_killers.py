@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.mutants import MUTANTS, cases, killers, rows
+from tests.mutants import MUTANTS, cases, graphs, killers, rows
 from tests.mutants.hunt import EXPECTED, SCENARIOS, Misfit, broken, directed
 
 from ordercast import registry
@@ -35,6 +35,11 @@ def test_the_sound_protocol_delivers_what_the_definitions_say(title: str) -> Non
     assert cases.broken(title, registry.get(cases.PROTOCOL).factory) == ("", "")
 
 
+@pytest.mark.parametrize("title", graphs.CASES)
+def test_the_sound_dpg_does_what_the_examples_say(title: str) -> None:
+    assert cases.broken(title, registry.get("dpg").factory) == ("", "")
+
+
 @pytest.mark.parametrize("title", SCENARIOS)
 def test_the_sound_protocol_survives(title: str) -> None:
     scenario = directed(title)
@@ -60,7 +65,7 @@ def test_each_is_killed_or_explained() -> None:
     assert len(KILLERS) >= 0.9 * len(MUTANTS)
     assert {mutant.scenario for mutant in MUTANTS.values()} - {""} <= set(SCENARIOS)
     assert {mutant.row for mutant in MUTANTS.values()} - {""} <= set(rows.SHORT)
-    assert {mutant.case for mutant in MUTANTS.values()} - {""} <= set(cases.CASES)
+    assert {mutant.case for mutant in MUTANTS.values()} - {""} <= {*cases.CASES, *graphs.CASES}
     assert set(EXPECTED) <= set(SCENARIOS)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from ordercast.papers import book, reproduce
 from ordercast.papers.judge import EXPLAINED, OUTSIDE, WITHIN
 from ordercast.papers.toto import N, formula_1, formula_2
 from ordercast.pipeline.experiment import merge
+from ordercast.protocols.toto.ballots import Ballots
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,54 @@ def test_a_quorum_of_all_is_seen(tmp_path: Path) -> None:
     wrong = [line.name for result in results for line in result.lines if line.verdict == OUTSIDE]
     assert {"ToTo is sooner at every load", "tau stays below six", "5 or 6 in two of three, 50/s"} <= set(wrong)
     assert not all(result.ok for result in results)
+
+
+def by_the_rules(delay_ms: float, quorum: int, messages: int = 2400, rate: float = 200.0) -> float:
+    """Ballots alone, fed in causal order over ways of d/2 + exp(d/2): the mean latency at the sender in ms."""
+    draw, queue = random.Random(1), list[tuple[float, int, int, Any]]()
+    ends = messages / rate
+    for rank in range(N):
+        at = 0.0
+        while (at := at + draw.expovariate(rate / N)) < ends:
+            heappush(queue, (at, len(queue), rank, None))
+    members = [Ballots(N, quorum) for _ in range(N)]
+    have: list[list[int]] = [[0] * N for _ in range(N)]
+    held: list[list[tuple[int, int, tuple[int, ...]]]] = [[] for _ in range(N)]
+    sent: dict[tuple[int, int], float] = {}
+    waits: list[float] = []
+    count = len(queue)
+
+    def enter(me: int, rank: int, seq: int, vec: tuple[int, ...], now: float) -> None:
+        have[me][rank] = seq
+        members[me].insert(rank, seq, vec, True)
+        while keys := members[me].activate():
+            waits.extend(now - sent[key] for key in keys if key[0] == me and 0.1 * ends < sent[key] < 0.9 * ends)
+
+    while queue:
+        now, _, me, got = heappop(queue)
+        if got is None:
+            seq = have[me][me] + 1
+            vec = tuple(seq if rank == me else last for rank, last in enumerate(have[me]))
+            sent[me, seq] = now
+            for other in set(range(N)) - {me}:
+                count += 1
+                way = (delay_ms / 2 + draw.expovariate(2 / delay_ms)) / 1000
+                heappush(queue, (now + way, count, other, (me, seq, vec)))
+            enter(me, me, seq, vec, now)
+            continue
+        held[me].append(got)
+        while ready := [m for m in held[me] if all(v <= have[me][r] + (r == m[0]) for r, v in enumerate(m[2]))]:
+            held[me].remove(ready[0])
+            enter(me, *ready[0], now)
+    return 1000 * sum(waits) / len(waits)
+
+
+def test_wide_orders_by_the_rules_alone() -> None:
+    """Without our layers and simulator: what `ordercast papers toto --claim phi` finds, not what was expected."""
+    rows = {row.name: row for row in next(i for i in book.paper("toto").item if i.id == "claim-phi").row}
+    for delay_ms, phi in ((2, 6), (10, 4), (40, 4)):
+        row = rows[f"phi = {phi}, {delay_ms} ms"]
+        assert by_the_rules(delay_ms, phi + 1) == pytest.approx(row.found, rel=0.06), row.name
 
 
 def test_the_formulas() -> None:

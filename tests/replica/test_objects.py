@@ -20,6 +20,7 @@ from ordercast.replica.dict import Change, Dict
 from ordercast.replica.leader import Leader, Led
 from ordercast.replica.lock import Lock
 from ordercast.replica.objects import CONTROL, Objects
+from ordercast.replica.pieces import CHUNK_BYTES, MORE
 from ordercast.replica.queue import Item, Queue
 from ordercast.replica.replica import Called, Part, Replica, ordered
 from ordercast.state import machine
@@ -522,13 +523,26 @@ def test_large_values_are_cut_and_joined() -> None:
         assert (await two.have("table", Dict[str, bytes]())).items() == table.items()
         restoring = two.machine.restore()
         restoring.feed(pieces[0])
-        restoring.feed(pieces[-2])
+        restoring.feed(next(piece for piece in pieces if piece[:1] == MORE))
         with pytest.raises(RunError, match="a snapshot that"):
             restoring.finish()
         with pytest.raises(RunError, match="names no object"):
             two.machine.restore().feed(b"\x01S")
 
     run(work())
+
+
+def test_a_chunk_of_a_snapshot_is_little_work_however_large_the_values_are() -> None:
+    for size in (10, 3_000, 100_000):
+        table, queue = Dict[int, bytes](), Queue[bytes]()
+        table._items = {k: bytes(size) for k in range(700)}
+        queue._items = [(k, bytes(size)) for k in range(700)]
+        for chunks in (table.snapshot(), queue.snapshot()):
+            assert max(map(len, chunks)) <= 2 * CHUNK_BYTES and len(chunks) < 20 + 700 * (size + 20) // 100_000
+        copy = Dict[int, bytes]()
+        for chunk in table.snapshot():
+            copy.restore(chunk)
+        assert copy.items() == table.items()
 
 
 class Fragile(Replica):

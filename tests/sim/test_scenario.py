@@ -73,6 +73,12 @@ def test_toml_and_back(scenario):
     assert reread(scenario) == scenario
 
 
+@pytest.mark.parametrize("model", ["dpg-paper", "totem-paper"])
+def test_a_model_and_back(model):
+    scenario = Scenario(hosts=Hosts(model=model))
+    assert Scenario.from_toml(scenario.to_toml()) == scenario and f'model = "{model}"' in scenario.to_toml()
+
+
 def test_every_fault_class_and_back():
     every = tuple(kind() for kind in faults.FAULTS)
     assert reread(Scenario(faults=every)) == Scenario(faults=every)
@@ -152,6 +158,10 @@ def test_a_file_as_people_write_it(tmp_path):
         ("nets = []", "f.toml: line 1: nets: an empty array: expected at least one"),
         ("[[nets]]\nmodel = 'x'", "f.toml: line 2: nets[0].model: x: expected one of lan, links, graph"),
         ("[[nets]]\nmembers = [1]", "f.toml: line 1: nets: member 2 sits on none"),
+        (
+            "[hosts]\nmodel = 'totem-papr'",
+            "f.toml: line 2: hosts.model: totem-papr: expected dpg-paper or totem-paper; did you mean totem-paper?",
+        ),
         ("[[nets]]\nmodel = 'graph'", "f.toml: line 1: nets[0].edges: an empty array: expected at least one"),
         ("[[nets]]\nmbit = inf", "f.toml: line 2: nets[0].mbit: inf: expected a number from 0 to 1000000000"),
         (

@@ -22,7 +22,7 @@ from ordercast.state.answers import Answers
 from ordercast.state.layer import State
 from ordercast.state.machine import Answered, Calls, FateUnknown, Standing
 from ordercast.state.recovery import recover
-from ordercast.state.replica import Replica
+from ordercast.state.replica import Phase, Replica
 from ordercast.types import ALL_CONTINUE, Batch, Identity, Peer, Service, View, ViewId, ViewKind
 
 SERVICES = (Service.AGREED, Service.SAFE)
@@ -103,7 +103,8 @@ class Member:
                 assert self.view is not None
                 first, count = action.fields["first"], action.fields["count"]
                 lines = {(self.peer.id, self.peer.incarnation, first + k) for k in range(count)}
-                for id in self.view.members:
+                replicas = (id for id in self.view.members if self.group.of[id].layer.phase is not Phase.ENDED)
+                for id in replicas:
                     on_disk = self.group.on_disk(id)
                     assert lines <= on_disk, f"A4: {lines} is not on the disk of member {id}"
 

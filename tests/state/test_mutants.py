@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import test_corrections as cases
+import test_disks
 from test_layer import Chances
 
 from ordercast.state import decision, durable, layer, log, moving, recovery, replica
@@ -193,9 +194,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
         self.durable = durable.Durable(view, self.replica, self.log)
         return [*out, durable.say(durable.Synced(view, self.replica.history.n))] if self.log is not None else out
 
-    def kept(self: Any, view: Any) -> None:
-        if self.durable is None:
-            decided(self, view)
+    def kept(self: Any, view: Any) -> Any:
+        return decided(self, view) if self.durable is None else []
 
     patch.setattr(layer.Keeping, "enter", early)
     patch.setattr(layer.Keeping, "decided", kept)
@@ -211,6 +211,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
         return self.replica.answers.synced(self.settled)
 
     patch.setattr(durable.Durable, "heard", first)
+
+
+@mutant("no_disk_counts_as_one", test_disks.test_what_was_called_before_it_came_is_told_that_it_cannot_be_durable)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """A durable call waits for a member that will never have it on disk."""
+    patch.setattr(layer.Keeping, "offered", lambda self, member, said: None)
 
 
 @mutant("behind_counts_as_complete", lambda: behind_alone())
@@ -271,7 +277,7 @@ def trusting(self: Any) -> Any:
     """Without the digest, and without the place that was decided."""
     arriving, restoring = self.arriving, self._restoring
     self.arriving = self._restoring = None
-    history = moving.History.of(self.replica.machine.digest, arriving.head)
+    history = arriving.history.finish()
     return moving.Taken(Mark(self.mark.view, *history.place), history, restoring)
 
 

@@ -115,10 +115,12 @@ class Group:
                     self.answer(p, q)
                     busy = True
 
-    def end(self, together: tuple[int, ...]) -> None:
-        """The view ends; those go on."""
+    def end(self, together: tuple[int, ...], listed: dict[int, int] | None = None) -> None:
+        """The view ends; those go on.  `listed`: by sender, up to where somebody holds multicasts back that it cannot
+        insert; the layer leaves these out."""
         states = tuple(self.cores[p].flush_state() for p in together)
-        cut = tuple(max(self.have[p][q] for p in together) for q in range(len(self.members)))
+        upto = [max(self.have[p][q] for p in together) for q in range(len(self.members))]
+        cut = tuple(max(known, (listed or {}).get(q + 1, 0)) for q, known in enumerate(upto))
         for p in together:
             missing = {
                 (q, k): self.said[q, k] for q, upto in enumerate(cut) for k in range(self.have[p][q] + 1, upto + 1)

@@ -101,6 +101,30 @@ def test_F2_the_order_depends_on_who_goes_on() -> None:
     assert orders == [[(2, 1), (1, 1)], [(1, 1), (2, 1)]]
 
 
+@pytest.mark.parametrize("anticipate", [False, True], ids=["abcast", "tomp"])
+def test_F4_what_somebody_holds_back_is_left_out(anticipate: bool) -> None:
+    """x of 4 gets 6.5, for 5 has received much that nobody else has.  1 delivers x and sends m.  2 has m and the
+    validation of x, but not what 4 said before that, which 3 has: if both were taken in, m would come before x."""
+    for listed, delivered in ((None, ["4.1", "4.2"]), ({1: 1, 4: 4}, ["4.1", "1.1", "4.2"])):
+        group = Group(5, anticipate=anticipate)
+        group.send(4, "4.1")
+        group.pass_(4, 1, 2, 3, 5)
+        for k in range(4):
+            group.send(5, f"5.{k + 1}")
+        group.send(4, "4.2")
+        group.pass_(4, 1, 2, 3, 5)
+        for p in (1, 2, 3, 5) * 2:  # 4 says the final of 4.1, then that of 4.2
+            group.answer(p, 4)
+        assert final_of(group, 4).stamp == (6, 5) and len([1 for rank, _ in group.said if rank == 3]) == 4
+        group.pass_(4, 1, 3)
+        group.pass_(4, 1)
+        assert group.delivered[1] == ["4.1", "4.2"]
+        group.send(1, "1.1")
+        group.end((2, 3), listed)
+        assert group.delivered[2] == group.delivered[3] == delivered
+        assert bool(group.wrong((2, 3))) == (listed is not None)
+
+
 def test_a_message_of_a_dead_source_is_finished_one_that_nobody_holds_never_was() -> None:
     group = Group(3)
     group.send(3, "3.1")

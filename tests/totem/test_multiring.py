@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import gateway_crashes
 import pytest
 from msgspec.structs import replace
 
-from ordercast.contract import Ordered, Refuse, Setup
+from ordercast.contract import Action, Ordered, Refuse, Setup
 from ordercast.errors import WireError
 from ordercast.outbox import Outbox
 from ordercast.protocols.totem import joined_rings
 from ordercast.protocols.totem.bodies import Done, RingView, State, Supply, Vector, body_of, frame_of
-from ordercast.protocols.totem.feed import Feed
+from ordercast.protocols.totem.feed import VECTOR_FRAMES, Feed
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
@@ -205,6 +206,37 @@ def test_a_gateway_promises_nothing_that_still_waits() -> None:
     here.changed()
     assert here.due(1) and here.vector(1).entries == ((0, 9),)
     assert not here.due(1), "idle rings fall silent"
+
+
+class Waits:
+    """A layer above in whose topology somebody always waits for a vector."""
+
+    def vector_due(self, child: int) -> bool:
+        return True
+
+    def vector(self, child: int) -> Frame:
+        return replace(frame(9, 1), control=True)
+
+    def own_waiting(self, child: int) -> int:
+        return 0
+
+    def own(self, child: int, n: int) -> list[Stamped]:
+        return []
+
+    def own_left(self) -> list[Action]:
+        return []
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_queue_that_never_empties_keeps_no_vector_back_and_vectors_no_queue(n: int) -> None:
+    feed = Feed(0)
+    feed.owner, feed.open = Waits(), True
+    feed.forwards.extend(Stamped(frame(1, k), k, 1) for k in range(1, 5 * VECTOR_FRAMES))
+    taken = [item for _ in range(3 * VECTOR_FRAMES // n) for item in feed.take(n)]
+    vectors = [at for at, item in enumerate(taken) if item.source == 0]
+    assert len(taken) == 3 * VECTOR_FRAMES and len(vectors) == 2
+    assert max(b - a for a, b in pairwise([0, *vectors])) <= VECTOR_FRAMES + n
+    assert [item.stamp for item in taken if item.source] == list(range(1, 1 + len(taken) - len(vectors)))
 
 
 def test_gateways_that_wait_for_each_other_tell_what_changes_groups_beyond_what_waits() -> None:

@@ -230,7 +230,7 @@ def test_V13_F14_pauses(who: tuple[int, ...], length: float, changes: int) -> No
     ("protocol", "service"),
     [
         *((protocol, service) for protocol in ("allack", "toto") for service in ("agreed", "safe")),
-        *((protocol, "agreed") for protocol in ("token_site", "symmetric", "hybrid")),
+        *((protocol, "agreed") for protocol in ("abcast", "tomp", "token_site", "symmetric", "hybrid")),
     ],
 )
 def test_V14_one_talks_and_the_others_are_silent(protocol: str, service: str) -> None:
@@ -364,15 +364,16 @@ def test_F12_a_broken_unicast_path_costs_no_view() -> None:
     assert outcome.notes["unicast again"] > 10
 
 
-def test_F13_a_debt_in_a_flush_is_blamed() -> None:
+@pytest.mark.parametrize(("protocol", "until"), [("causal", 300), *((p, 60) for p in PROTOCOLS if p != "causal")])
+def test_F13_a_debt_in_a_flush_is_blamed(protocol: str, until: int) -> None:
     """Data and FlushData from 1 do not reach 2, which lacks a message: they part in the end, and go on."""
     faults = (Cut(pairs=("1>2",), packets=("Data", "FlushData", "Retrans"), at_ms=ONSET * T_MS, lasting=True),)
-    world = Struck(scenario(2, "causal", faults, heal_ms=None, closing=0, limit_ms=300 * T_MS, messages=600))
+    world = Struck(scenario(2, protocol, faults, heal_ms=None, closing=0, limit_ms=until * T_MS, messages=2 * until))
     hint = ("unreachable", 0, 1)  # 2 leaves the view, 1 contradicts, and both come to the flush of one old view
     world.schedule.later(round((ONSET + 1.5) * world.t_ns), world.driver.give, world.hosts[2], hint)
     outcome = world.run()
     assert not [b for b in judge_outcome(outcome).breaks if b.promise.startswith("S")]
-    assert outcome.notes["flush blamed"] >= 1
+    assert outcome.notes["contradiction"] >= 1 and outcome.notes["flush blamed"] >= 1
     assert (1,) in views(outcome, 1) and (2,) in views(outcome, 2)
     assert len(views(outcome, 2)) <= 17
 

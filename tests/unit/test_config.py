@@ -341,6 +341,11 @@ def test_own_id(tmp_path: Path) -> None:
     assert faults(path, 3) == [f"{path}: member 3 is not listed: expected one of 1, 2"]
 
 
+def test_own_entry_that_is_wrong_is_not_told_to_be_missing_too(tmp_path: Path) -> None:
+    (sentence,) = faults(write(tmp_path, GOOD.replace("127.0.0.1:7401", "127.0.0.1:0")), 1)
+    assert "expected a port from 1 to 65535" in sentence
+
+
 def test_own_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interfaces, "in_own_namespace", lambda: True)
     path = write(tmp_path, GOOD.replace("127.0.0.1:7402", "203.0.113.9") + '[net]\nmode = "unicast"\n')

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 
 from ordercast import config, keyfiles
+from ordercast.cli import bench as cli_bench
+from ordercast.cli import run as cli_run
 from ordercast.errors import ConfigError, UsageError
 from ordercast.lab import bench
 from ordercast.lab.bench import BenchPlan
@@ -118,6 +121,13 @@ def test_a_run_on_rings(tmp_path: Path) -> None:
         check(RunPlan(protocol="totem", members=3, rings=((1, 2), (2, 3))))
     with pytest.raises(UsageError, match="expected each of 1 to 4 on a ring"):
         check(RunPlan(protocol="multiring", members=4, rings=((1, 2), (2, 4))))
+
+
+@pytest.mark.parametrize("command", [cli_run.command, cli_bench.command])
+def test_a_member_that_is_on_no_ring(command: click.Command) -> None:
+    words = ["--protocol", "multiring", "--ring", "1,2", "--ring", "2,3", "--members", "4"]
+    with pytest.raises(UsageError, match="expected each of 1 to 4 on a ring"):
+        command.main(words, standalone_mode=False)
 
 
 def test_a_benchmark_on_rings(tmp_path: Path) -> None:

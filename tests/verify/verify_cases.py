@@ -52,6 +52,15 @@ NEXT = "1 view 1,2 =2.1 | 1 state view 1a members=1,2"
 ONE: dict[str, Any] = {"partition": "primary-majority"}
 WELL = f"{V} | {STABLE} | 1 state complete 0o @150 | "
 BOTH: dict[str, Any] = {"timeout_ns": 10_000, "members": (1, 2)}
+THIRD: dict[str, Any] = {"timeout_ns": 10_000, "members": (1, 2, 3)}
+SLOW: dict[str, Any] = {"nets": [{"mbit": 100.0}]}
+# 1 and 2 go on apart, each with a call of its own, and meet again in view 3.1
+SPLIT = f"{V} | {BEGUN} | 1 view 1 =2.1 | 2 view 2 =2.2"
+GATHERED = " | ".join(f"{m} view 1,2 =3.1 | {m} state view 0o members=1,2" for m in (1, 2))
+APART = (
+    f"{SPLIT} | 1 applied 1:1 1a | 2 applied 2:1 1b | 1 view 1,2 =3.1 | 1 state view 1a members=1,2 "
+    "| 2 view 1,2 =3.1 | 2 state view 1b members=1,2"
+)
 
 
 def spell(member: int, words: list[str]) -> str:
@@ -251,15 +260,41 @@ ACCEPTED: dict[str, list[Case]] = {
         # whoever took it lost its disk
         case(f"{CALLED} | 1/2 state found 0x | 2/2 state found 0x | 1/2 view 1,2 =2.1 "
              "| 1/2 state view 0x members=1,2 | 1/2 state decided 0x epoch=2.1", **ONE),
+        # where all go on, what both had is put together
+        case(f"{APART} | 1 state decided 2m epoch=3.1 parts=1a,1b"),
+        # ... or the class cannot, or its merge raised
+        case(f"{APART} | 1 state decided 1a epoch=3.1 parts=1a"),
+        case(f"{APART} merges=false "
+             "| 1 state decided 1a epoch=3.1"),
     ],
-    "A3": [case(f"{CALLED} | 1 applied 1:2 2b")],
+    "A3": [
+        case(f"{CALLED} | 1 applied 1:2 2b"),
+        # two parts applied it, in the places they were at, and were put together
+        case(f"{SPLIT} | 1 applied 1:1 1a | 2 applied 1:1 1b | 1 state decided 1m epoch=3.1 parts=1a,1b"),
+    ],
     "A4": [
         case(f"{CALLED} | 1 answered 1 | {NEXT} | 1 state decided 1a epoch=2.1", **ONE),
         # not durable, and nobody had it any more
         case(f"{CALLED} | 1 answered 1 | 1/2 state found 0o | 1/2 view 1,2 =2.1 | 1/2 state view 0o members=1,2 "
              "| 1/2 state decided 0o epoch=2.1", **ONE),
+        # where all go on: another part decides without it
+        case(f"{CALLED} | 1 answered 1 durable | 1 view 1 =2.1 | 2 view 2 =2.2 | 2 state view 0o members=2 "
+             "| 2 state decided 0o epoch=2.2", members=(1, 2)),
+        # a disk that was taken away holds nothing
+        case(f"{CALLED} | 1 answered 1 durable | 2/2 state found 0o", **ONE),
+        case(f"{CALLED} | 1 applied 1:2 2b | 1 answered 2 durable | 1/2 state found 1a",
+             scenario={"faults": [{"fault": "disk", "how": "lost", "member": 1}]}, **ONE),
     ],
-    "A5": [case(f"{WELL} | 2 state complete 0o @160 | 1 end @900 | 2 end @900", **BOTH)],
+    "A5": [
+        case(f"{WELL} | 2 state complete 0o @160 | 1 end @900 | 2 end @900", **BOTH),
+        case(f"{WELL} | 2 state complete 0o @160 | 1 end @170 | 2 end @170", **BOTH),  # long before the bound
+        # a state of 400,000 bytes has more than a hundred milliseconds at 100 Mbit/s
+        case(f"{WELL} | 2 state view 0o bytes=400000 @160 | 2 state complete 0o @100000 | 1 end @200000 "
+             "| 2 end @200000", scenario=SLOW, **BOTH),
+        # one of three is away, and the others have decided
+        case(f"{WELL} | 2 state view 0o @150 | 2 state decided 0o epoch=1.1 @155 | 2 state complete 0o @160 "
+             "| 1 end @900 | 2 end @900", **THIRD),
+    ],
     "A6": [case(f"{CALLED} | 1 lost 1:1 | 1 state decided 0x epoch=2.1 taken")],
     "L10": [
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 end @900 | 2 end @900", **STEADY),
@@ -268,6 +303,8 @@ ACCEPTED: dict[str, list[Case]] = {
         case(f"{V} | {STABLE} | 1 end @20000200 | 2 end @20000200", workload={"rate": 10.0}, live=True),
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @20005000 | 1 end @20006000 "
              "| 2 end @20006000", **CHANGING),
+        case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 view 1,2,3 @350 | 2 view 1,2,3 @350 "
+             "| 3 view 1,2,3 @350 | 1 mode active @400 | 1 end @900 | 2 end @900 | 3 end @900", **STEADY),
     ],
     "L12": [case(f"{V} | 1 end waits=2 | 2 end")],
     "L13": [
@@ -494,24 +531,49 @@ REJECTED: dict[str, list[Case]] = {
     "A1": [
         case(f"{V} | {BEGUN} | 1 applied 1:1 1a | 2 applied 2:1 1b"),
         case(f"{V} | 1 state decided 0o epoch=1.1 | 2 state decided 0x epoch=1.1"),
+        case(f"{V} | {BEGUN} | 1 applied 1:1 1a | 2 applied 2:1 1a"),  # one state of different calls
+        case(f"{V} | {BEGUN} | 1 applied 1:1 2a | 2 applied 1:1 2a"),  # that counts one too many
     ],
-    "A2": [case(f"{CALLED} | {NEXT} | 1 state decided 0x epoch=2.1", **ONE)],
-    "A3": [case(f"{CALLED} | 1 applied 1:1 2b")],
+    "A2": [
+        case(f"{CALLED} | {NEXT} | 1 state decided 0x epoch=2.1", **ONE),
+        case(f"{APART} | 1 state decided 1a epoch=3.1"),  # what member 2 had is dropped
+    ],
+    "A3": [
+        case(f"{CALLED} | 1 applied 1:1 2b"),
+        # one part had it before the split, and after the merge it comes again
+        case(f"{APART} | 1 state decided 2m epoch=3.1 parts=1a,1b | 1 applied 2:1 3c"),
+    ],
     "A4": [
         case(f"{CALLED} | 1 answered 1 | {NEXT} | 2 state decided 0o epoch=2.1", **ONE),
         case(f"{CALLED} | 1 answered 1 durable | 1/2 state found 0o | 1/2 view 1,2 =2.1 "
              "| 1/2 state view 0o members=1,2 | 1/2 state decided 0o epoch=2.1", **ONE),
+        # where all go on: somebody brings it, or all are there
+        case(f"{APART.replace('1a |', '1a | 1 answered 1 |', 1)} | 1 state decided 1b epoch=3.1", members=(1, 2)),
+        case(f"{CALLED} | 1 answered 1 durable | {GATHERED} | 1 state decided 0o epoch=3.1", members=(1, 2)),
+        # answered in the transitional view, whose row names the next view
+        case(f"{CALLED} | 1 view 1,2 trans =2.1 <1.1 | 1 answered 1 durable | 1 view 1,2 =2.1 "
+             "| 1 state view 0o members=1,2 | 1 state decided 0o epoch=2.1", **ONE),
+        # a member of its view had it, and found less on its disk
+        case(f"{CALLED} | 1 applied 1:2 2b | 1 answered 2 durable | 1/2 state found 1a", **ONE),
     ],
-    "A5": [case(f"{WELL} | 2 state view 0o @160 | 1 end @900 | 2 end @900", **BOTH)],
+    "A5": [
+        case(f"{WELL} | 2 state view 0o @160 | 1 end @900 | 2 end @900", **BOTH),
+        case(f"{WELL} | 2 state view 0o bytes=40 @160 | 2 state complete 0o @100000 | 1 end @200000 | 2 end @200000",
+             scenario=SLOW, **BOTH),
+        case(f"{WELL} | 2 state view 0o @150 | 2 state decided 0o epoch=1.1 @155 | 1 end @900 | 2 end @900", **THIRD),
+    ],
     "A6": [
         case(f"{CALLED} | 1 state decided 0x epoch=2.1 taken"),
         case(f"{CALLED} | 1 lost 1:1 | 1 state decided 1a epoch=2.1"),
+        case(f"{CALLED} | 1 lost 1:1 | 1 lost 1:1 | 1 state decided 0x epoch=2.1 taken"),
     ],
     "L10": [
         case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20000300 | 2 end @20000300", **STEADY),
         case(f"{V} | {STABLE} | 1 mode active @20000200 | 1 end @20006000 | 2 end @20006000", **CHANGING),
         case(f"{V} | {STABLE} | 1 mode active @200 | 1 mode passive @300 | 1 mode active @400 | 1 end @900 "
              "| 2 end @900", **STEADY),
+        case(f"{V} | {STABLE} | 1 view 1,2,3 @150 | 2 view 1,2,3 @150 | 3 view 1,2,3 @150 | 1 mode active @200 "
+             "| 1 mode passive @300 | 1 mode active @400 | 1 end @900 | 2 end @900 | 3 end @900", **STEADY),
     ],
     "L12": [case(f"{V} | 1 end waits=3 | 2 end")],
     "L13": [
@@ -525,6 +587,10 @@ REJECTED: dict[str, list[Case]] = {
 }  # fmt: skip
 
 UNJUDGED: dict[str, list[Case]] = {
+    "A5": [
+        case(f"{WELL} | 2 state view 0o @160 | 1 end @170 | 2 end @170", **BOTH),  # it had time left
+        case(f"{WELL} | 2 state view 0o bytes=9 @160 | 1 end @900 | 2 end @900", **BOTH),  # at what rate?
+    ],
     "S1": [
         case("1 view 1,2 | 1 del 2:1"),
         case("1 view 1,2 | 2/2 view 1,2 | 1 del 2/1:1"),  # the file of an earlier life is not there

@@ -6,7 +6,8 @@ Events: start, view MEMBERS [=SEQ.REP] [trans] [<SEQ.REP] [t=MEMBERS] [minor] [f
 rcv S:A-B, del S:A-B, dummy S:TAG, absent, present,
 end QUEUE=N, crash, leave [unsent=A-B], stable MEMBERS DELAY, gview GROUP MEMBERS, refuse,
 note NAME, mode ROLE, fault.
-Of replicated states, at a place such as 2b: state WHAT PLACE [epoch=SEQ.REP] [members=MEMBERS] [taken],
+Of replicated states, at a place such as 2b: state WHAT PLACE [epoch=SEQ.REP] [members=MEMBERS] [taken] [parts=PLACES]
+[bytes=N] [merges=false],
 applied CALLER:NUMBER PLACE [odd], answered NUMBER [durable], lost CALLER:NUMBER.
 Who: MEMBER or MEMBER/INCARNATION; 0 speaks about others.  Options: @MICROSECONDS, #DIGEST, safe, g=a,b, !ALTERED.
 Every event takes one microsecond unless it says its time.
@@ -14,6 +15,7 @@ Every event takes one microsecond unless it says its time.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -211,8 +213,10 @@ def _place(word: str) -> dict[str, Any]:
 def _state(b: Builder, me: int, inc: int, at: int | None, words: list[str], fields: dict[str, Any]) -> None:
     place = _place(words[1])
     detail: dict[str, Any] = {"name": "state", "what": words[0], **place, "regular": place["n"], "epoch": "0.0"}
+    makes = {"members": lambda text: [int(member) for member in text.split(",")], "bytes": int, "merges": json.loads,
+             "parts": lambda text: [list(_place(word).values()) for word in text.split(",")]}  # fmt: skip
     for key, _, value in (word.partition("=") for word in words[2:]):
-        detail[key] = [int(member) for member in value.split(",")] if key == "members" else value or True
+        detail[key] = makes[key](value) if key in makes else value or True
     b.add(me, Kind.NOTE, inc, at, detail=detail)
 
 

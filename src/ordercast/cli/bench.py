@@ -12,6 +12,7 @@ from ordercast.cli.common import (
     Whole,
     emit,
     json_option,
+    members_on,
     members_option,
     mode_option,
     option_option,
@@ -110,7 +111,7 @@ def command(
     if rings:
         if config is not None:
             raise UsageError("--ring and --config: expected at most one of them")
-        members = max(max(ring) for ring in rings)
+        members = members_on(rings, members)
     plan = BenchPlan(
         protocol=protocol,
         members=members,

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 from ordercast.errors import UsageError
 from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
@@ -218,6 +219,14 @@ rings_option = click.option(
 members_option = click.option(
     "--members", type=Whole(1, MEMBERS_MAX), default=4, show_default=True, help="How many members, ids 1..N."
 )
+
+
+def members_on(rings: tuple[tuple[int, ...], ...], members: int) -> int:
+    """How many members there are: as --members says, else as many as the rings name."""
+    told = click.get_current_context().get_parameter_source("members") is not ParameterSource.DEFAULT
+    return members if told or not rings else max(map(max, rings))
+
+
 messages_option = click.option(
     "--messages", type=Whole(0, 10**9), default=1000, show_default=True, help="How many messages in all."
 )

@@ -73,12 +73,9 @@ def command(
         spark = None if plain else open_session(master, conf, shown, small=True)
         shown.say("papers")
         found = reproduce.run(chosen, out, quick=quick, spark=spark, tasks=tasks, retry=retry, watch=watch)
-        pages = []
-        for paper, _ in chosen:
-            of_paper = [result for result in found if result.paper.name == paper.name]
-            for result in of_paper:
-                page.write_item(out, result)
-            pages.append(page.write_page(out, of_paper))
+        for result in found:
+            page.write_item(out, result)
+        pages = [page.write_page(out, reproduce.finished(paper, out, quick)) for paper, _ in chosen]
     ok = all(result.ok for result in found)
     counts = reproduce.tally(found)
     told = {

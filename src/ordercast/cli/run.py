@@ -16,6 +16,7 @@ from ordercast.cli.common import (
     emit,
     force_option,
     json_option,
+    members_on,
     members_option,
     messages_option,
     mode_option,
@@ -135,8 +136,7 @@ def command(
     from ordercast.lab.run_plan import Fault, RunPlan, check
 
     asked = {"kill": kill, "restart": restart, "pause": pause, "resume": resume}
-    if rings:
-        members = max(max(ring) for ring in rings)
+    members = members_on(rings, members)
     faults = [Fault(kind, i, t) for kind, times in asked.items() for i, t in times]
     plan = check(
         RunPlan(

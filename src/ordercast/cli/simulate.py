@@ -27,6 +27,7 @@ from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
 if TYPE_CHECKING:
     from ordercast.sim.outcome import Outcome
     from ordercast.sim.scenario import Scenario
+    from ordercast.sim.world import World
     from ordercast.verify import Verdict
 
 
@@ -66,10 +67,13 @@ def command(
     """
     if trace == "record" and out is None:
         raise UsageError("--trace record: expected --out DIR beside it, for the recordings")
+    from ordercast.sim.world import World
+
     scenario = build(file, changes, given)
-    if out is not None:
+    world = World(scenario, level=trace, record=out / "record" if out is not None else None)
+    if out is not None:  # all that can be wrong has been told
         output_directory(out, force)
-    outcome, verdicts, wall = carry_out(scenario, trace, out / "record" if out is not None else None)
+    outcome, verdicts, wall = carry_out(world, trace)
     result = summary(scenario, outcome, verdicts, wall)
     if out is not None:
         write(out, scenario, outcome, result)
@@ -117,11 +121,8 @@ def _value(text: str) -> Any:
         return text
 
 
-def carry_out(scenario: Scenario, level: str, record: Path | None) -> tuple[Outcome, list[Verdict], float]:
-    from ordercast.sim.world import World
-
-    with progress("simulating", scenario.messages) as line:
-        world = World(scenario, level=level, record=record)
+def carry_out(world: World, level: str) -> tuple[Outcome, list[Verdict], float]:
+    with progress("simulating", world.scenario.messages) as line:
         world.watch.tell = line.at
         began = time.perf_counter()
         outcome = world.run()

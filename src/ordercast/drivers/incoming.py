@@ -2,8 +2,9 @@
 
 With a guard a datagram is opened first (guard.py).  One that is not used changes nothing: a life is remembered only
 after its first packet was well-formed.  What was lost before a datagram is told with the next packet that reaches the
-core on that net, whatever became of those between.  Terms (terms.py) are read here and go no further; a life is let in
-by them.  So is what members say of their keys (rotation.py).
+core on that net, whatever became of those between; one of the own group that is not used is lost, too: others may use
+it, and a core that infers from silence that nothing was said would be wrong.  Terms (terms.py) are read here and go no
+further; a life is let in by them.  So is what members say of their keys (rotation.py).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ Receive = Callable[[Nanoseconds, NetId, Peer, Packet, int, Bytes], None]  # the 
 Dropped = Callable[[Nanoseconds, WireError], None]
 Say = Callable[[NetId, MemberId, Terms | Keys], None]
 _counter = struct.Struct("<Q")
+NOBODYS = frozenset(  # reasons to refuse what no member takes for a packet of its group, or what was heard before
+    ("own", "group", "magic", "version", "short", "long", "sender", "replay", "earlier incarnation")
+)
 
 
 class Incoming:
@@ -65,8 +69,7 @@ class Incoming:
     ) -> None:
         """One datagram: open it unless that was done, check its header, put trains together, decode its packet."""
         now = self._clock()
-        if drops:
-            self._lost(net, drops)
+        self._lost(net, drops)
         body: Bytes = datagram[HEADER_BYTES:]
         if self.guard is not None:
             if opened is None and (opened := self._open(now, net, datagram, source)) is None:
@@ -107,6 +110,7 @@ class Incoming:
         except WireError as why:
             self.refused += 1
             self.drops[why.reason] += 1
+            self._lost(net, why.reason not in NOBODYS)
             if why is not TOO_MANY and guard.rows.take(now):  # a flood is counted, not written down
                 self._dropped(now, why)
             return None
@@ -114,8 +118,7 @@ class Incoming:
     def several(self, net: NetId, datagrams: memoryview, segment: int, drops: int, source: Any = None) -> None:
         """Datagrams that the kernel joined: all of one size but the last.  Mostly they are one train."""
         data = bytes(datagrams)
-        if drops:
-            self._lost(net, drops)
+        self._lost(net, drops)
         if self.guard is not None:
             self._several_sealed(net, data, segment, source)
             return
@@ -158,13 +161,12 @@ class Incoming:
     def decoded(self, net: NetId, peer: Peer, packet: Packet, drops: int) -> None:
         """One that was never bytes (simulated): the same checks of its sender's life."""
         now = self._clock()
-        if drops:
-            self._lost(net, drops)
+        self._lost(net, drops)
         if self.admission.last.get(peer.id) != peer:
             try:
                 self.admission.check(peer)
             except WireError as why:
-                self._drop(now, why)
+                self._refuse(now, net, why)
                 return
             if not self._same_terms(now, net, peer):
                 return
@@ -181,7 +183,7 @@ class Incoming:
         elif self.rotation is not None and peer is not None and self._of_keys(now, net, peer, body):
             return
         elif peer is None or why.reason != "packet" or self._same_terms(now, net, peer):
-            self._drop(now, why)
+            self._refuse(now, net, why)
 
     def _of_keys(self, now: Nanoseconds, net: NetId, peer: Peer, body: Bytes) -> bool:
         """Whether it is what a member says of its keys."""
@@ -203,6 +205,7 @@ class Incoming:
             agreement.early += 1
         else:
             self._drop(now, WireError("terms", str(other)))
+        self._lost(net, 1)
         self._answer(net, peer, agreement.tell(now, peer))
         return False
 
@@ -221,7 +224,12 @@ class Incoming:
             self._drop(now, why)
 
     def _lost(self, net: NetId, drops: int) -> None:
-        self.untold[net] = self.untold.get(net, 0) + drops
+        if drops:
+            self.untold[net] = self.untold.get(net, 0) + drops
+
+    def _refuse(self, now: Nanoseconds, net: NetId, why: WireError) -> None:
+        self._drop(now, why)
+        self._lost(net, why.reason not in NOBODYS)
 
     def _drop(self, now: Nanoseconds, why: WireError) -> None:
         self.drops[why.reason] += 1

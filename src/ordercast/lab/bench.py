@@ -56,6 +56,7 @@ class BenchPlan(msgspec.Struct):
     warm_up: float = WARM_UP_SECONDS
     ahead: int = 0
     profile: str = ""
+    trace: str = ""  # a folder for the traces of the members; by default they write none where the order is exact
     insecure: bool = False  # datagrams are not sealed
     rings: Rings = ()  # none: one network
     pure: tuple[int, ...] = ()
@@ -145,7 +146,8 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
             config = make_config(plan, base, hosts)
         key = "" if config.key_path is None else str(config.key_path.absolute())
         exact = registry.get(config.protocol).exact
-        trace = TraceConfig("off") if exact else TraceConfig("deliver", str(base / "trace"))
+        written = plan.trace or ("" if exact else str(base / "trace"))
+        trace = TraceConfig("deliver", written) if written else TraceConfig("off")
         changed = msgspec.structs.replace(config, trace=trace, state_dir=str(base / "s"), key=key)
         text = configuration.dump(changed)
         async with fleet(base / "logs") as group, fleet(base / "logs") as aside:
@@ -154,7 +156,7 @@ async def measure(plan: BenchPlan, config: GroupConfig | None = None) -> dict[st
                 file.write_text(text)
                 await aside.start_tagger(file, hosts[0].enter if hosts else ())
             figures = await _run(plan, config, text, base, hosts, group)
-        return figures if exact else figures | violations(base / "trace")
+        return figures if exact else figures | violations(Path(written))
 
 
 def home(config: GroupConfig, me: int) -> int:
@@ -226,6 +228,7 @@ def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str
     complete = all(r["delivered"] == r["total"] for r in each)
     p50, p99 = ([r[key] for r in each if r[key] is not None] for key in ("p50_us", "p99_us"))
     status = [r["status"] for r in results.values()]
+    percent = {me: round(100 * (r["user_s"] + r["system_s"]) / plan.seconds, 1) for me, r in sorted(results.items())}
     return {
         "protocol": config.protocol,
         "members": len(config.members),
@@ -243,7 +246,9 @@ def summary(plan: BenchPlan, config: GroupConfig, results: Mapping[int, dict[str
         "msgs_s": round(least / plan.seconds),
         "mb_s": round(least * plan.size / plan.seconds / 1e6, 3),
         "cpu_us_per_msg": round(1e6 * (user + system) / least, 3) if least else None,
-        "cpu_percent": round(max(100 * (r["user_s"] + r["system_s"]) / plan.seconds for r in results.values()), 1),
+        "cpu_percent": max(percent.values()),
+        "cpu_percent_each": percent,
+        "most_mib": round(max(r["most_mib"] for r in results.values()), 1),
         "system_share": round(system / (user + system), 2) if user + system else None,
         "p50_us": round(max(p50), 1) if p50 else None,
         "p99_us": round(max(p99), 1) if p99 else None,

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import json
 import os
+import resource
 import struct
 import sys
 import time
@@ -232,6 +233,7 @@ class Load:
             "p50_us": latencies[len(latencies) // 2] / 1e3 if latencies else None,
             "p99_us": latencies[int(len(latencies) * 0.99)] / 1e3 if latencies else None,
             "skew_free": self.meter.result(self.latencies if self.spec.rate else {}),
+            "most_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "checkpoints": self.checkpoints,
             "order": " ".join(order.hexdigest() for _, order in sorted(self.orders.items())),
             "status": self.group.status(),

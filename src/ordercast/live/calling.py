@@ -21,6 +21,7 @@ from ordercast.replica.objects import SYNC
 from ordercast.replica.pieces import ObjectHead
 from ordercast.replica.shapes import Method
 from ordercast.state import machine
+from ordercast.state.keeping import NO_DISK
 from ordercast.state.machine import Answered, Calls
 from ordercast.types import Peer, Service
 
@@ -154,8 +155,11 @@ def refusal(why: str) -> OrdercastError:
         return NotPrimary("this member's view is not primary, and nothing is called in it: wait for one that is")
     if why == "closed":
         return Closed("the group was left")
-    if why == "no disk":
+    if why == NO_DISK:
         return UsageError("durable: this member keeps nothing on disk: expected a state_dir")
+    if why.startswith(NO_DISK):
+        who = why.removeprefix(f"{NO_DISK} at ")
+        return UsageError(f"durable: {who} of this group keeps nothing on disk: expected a state_dir at every member")
     if why == "too large":
         return TooLarge("a call above the limit of the group's messages")
     return RunError(f"not accepted: {why}")

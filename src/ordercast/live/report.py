@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 TRAINS_LOST_MIN, TRAINS_LOST_SHARE = 20, 0.05  # from here on it is no accident, and repeating costs more than it saves
 
 
-TOLD = frozenset((DROP, "implausible", "probation", "rival"))  # notes that the driver of a live member reads
+TOLD = frozenset(
+    (DROP, "implausible", "probation", "rival", "state damaged", "state lost")
+)  # notes that the driver of a live member reads
 _logger = logging.getLogger("ordercast")
 
 
@@ -37,6 +39,11 @@ def told(note: Note) -> str:
         return f"another process says it is this member (life {fields['incarnation']})"
     if note.name == "implausible":
         return f"packets of member {fields['member']} are dropped: {fields['what']} is a wrong clock's, there or here"
+    if note.name == "state damaged":
+        files = ", ".join(fields["files"])
+        return f"of the state on disk, {files}: damaged, and passed over; what is missing here comes from the others"
+    if note.name == "state lost":
+        return "no member has the newest state of the group any more: it goes on with what is left of it"
     if note.name == "probation" and "why" in fields:
         return (
             f"member {fields['member']} is kept out for {fields['ns'] / 1e9:.3g} s: its link failed ({fields['why']})"

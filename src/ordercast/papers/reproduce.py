@@ -128,6 +128,19 @@ def results(chosen: Chosen, wanted: Job, kept: Path, quick: bool) -> list[Result
     return out
 
 
+def finished(paper: Paper, out: Path, quick: bool) -> list[Result]:
+    """All items of a paper whose runs are there, whoever asked for them: what its page shows."""
+    everything: Chosen = [(paper, list(paper.item))]
+    wanted = job(everything, quick)
+    done = sweep.kept(out / "runs")
+    items = [
+        item
+        for item in paper.item
+        if all(point.number in done for name in item.experiments for point in wanted.of[paper.name, name])
+    ]
+    return results([(paper, items)], wanted, out / "runs", quick)
+
+
 def _result(paper: Paper, item: Item, wanted: Job, rows: dict[int, dict[str, Any]], quick: bool) -> Result:
     points = [point for name in item.experiments for point in wanted.of[paper.name, name]]
     pairs = [(point, rows[point.number]) for point in points if point.number in rows]

@@ -8,13 +8,13 @@ from weakref import ref
 
 from msgspec import Struct
 
+from ordercast.replica.pieces import chunked
 from ordercast.replica.replica import Replica, ordered
 from ordercast.replica.shapes import ATOMS, encode
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-CHUNK_KEYS = 256  # read at a time from a snapshot that is taken while the dictionary changes
 _ABSENT: Any = object()
 
 
@@ -129,10 +129,10 @@ class Dict(Replica, Generic[K, V]):
         here.frozen = [each for each, _ in alive]
 
     def _taken_over(self, old: Dict[K, V]) -> None:
-        for key in dict.fromkeys([*old._items, *self._items]):
-            before, after = old._items.get(key), self._items.get(key)
-            if before != after:
-                self.tell(Change(key, self._copied(key, before), self._copied(key, after)))
+        before, after = old._items, self._items
+        differ = [key for key, value in before.items() if after.get(key, _ABSENT) != value]
+        for key in differ + [key for key in after if key not in before]:
+            self.tell(Change(key, self._copied(key, before.get(key)), self._copied(key, after.get(key))))
 
     def _bytes_held(self) -> int:
         return 64 * len(self._items)
@@ -150,6 +150,9 @@ class _Old:
 
     def chunks(self) -> Iterator[bytes]:
         items, saved, keys = self._items, self.saved, self._keys
-        for at in range(0, len(keys), CHUNK_KEYS):
-            yield encode({key: saved[key] if key in saved else items[key] for key in keys[at : at + CHUNK_KEYS]})
+
+        def encoded(a: int, b: int) -> bytes:
+            return encode({key: saved[key] if key in saved else items[key] for key in keys[a:b]})
+
+        yield from chunked(len(keys), encoded)
         self.done = True

@@ -301,6 +301,9 @@ def _part(entry: Entry, part: Part) -> replica.Part:
 def _differs(head: ObjectHead, there: Entry | None) -> str:
     if there is None:
         return f"object {head.name!r}: the group does not have it"
+    if there.head.title == head.title:
+        names = f"the group has a {head.title} with other methods, annotations or version"
+        return f"object {head.name!r}: {names}: expected the same class, or another name for what the new one holds"
     names = f"it is a {there.head.title} in the group, and a {head.title} here"
     return f"object {head.name!r}: {names}: expected a class with the same methods, annotations and version"
 

@@ -5,7 +5,7 @@ A chunk is its kind (a byte) and a body; what an object gives as its snapshot st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -17,6 +17,7 @@ from ordercast.types import Peer
 GROUP, OBJECT, STATE, STEP = b"G", b"O", b"S", b"T"  # kinds of chunks
 MORE, LAST = b"\x00", b"\x01"  # at the head of a piece: the chunk goes on, or ends with it
 ROOM = PIECE_BYTES_MAX - 1
+CHUNK_THINGS, CHUNK_BYTES = 256, 256 * 2**10  # entries of a dictionary, items of a queue: about so many in a chunk
 
 Name = Annotated[str, Meta(min_length=1, max_length=GROUP_NAME_BYTES_MAX)]
 
@@ -42,6 +43,17 @@ class KeptStep(Struct, frozen=True, array_like=True):
     context: Context
     calls: list[tuple[int, bytes]] | None = None  # with their places in the batch
     gone: tuple[Peer, ...] = ()
+
+
+def chunked(count: int, encoded: Callable[[int, int], bytes]) -> Iterator[bytes]:
+    """Many small things, `encoded` from one to another: a few hundred at a time, fewer where they are large, so that
+    each chunk is little work."""
+    at, size = 0, 1
+    while at < count:
+        chunk = encoded(at, at + size)
+        at += size
+        size = max(1, min(2 * size, CHUNK_THINGS, size * CHUNK_BYTES // max(1, len(chunk))))
+        yield chunk
 
 
 def cut(chunks: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:

@@ -7,13 +7,13 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from ordercast.replica.pieces import chunked
 from ordercast.replica.replica import Replica, ordered
 from ordercast.replica.shapes import encode
 from ordercast.types import Peer
 
 T = TypeVar("T")
 
-CHUNK_ITEMS = 256
 FIELDS = {b"N": "_next", b"B": "_back", b"L": "_lent", b"I": "_items"}  # what a piece of a snapshot holds
 SLACK = 1_024  # places of items given out that are kept before the list is cut
 
@@ -130,8 +130,7 @@ class Queue(Replica, Generic[T]):
         """Items never change, so a list of them is a copy."""
         head = [kind + encode(getattr(self, name)) for kind, name in FIELDS.items() if name != "_items"]
         yield from head
-        for at in range(0, len(items), CHUNK_ITEMS):
-            yield b"I" + encode(items[at : at + CHUNK_ITEMS])
+        yield from chunked(len(items), lambda a, b: b"I" + encode(items[a:b]))
 
     def restore(self, piece: bytes) -> None:
         name = FIELDS[piece[:1]]

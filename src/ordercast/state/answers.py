@@ -4,7 +4,8 @@ An answer is given when the call was applied, and then:
 - at once, if it was delivered in a regular view and need not be durable;
 - after the next decision, if it was delivered in a transitional view: members that departed may have other calls before
   it, and their state may win;
-- when every member of the view has told that it is on disk, if it is durable.
+- when every member of the view has told that it is on disk, if it is durable; if one of them has no disk at all, the
+  caller is told so.
 If the state here is replaced by another before that, nobody knows here what became of the call.
 """
 
@@ -46,6 +47,7 @@ class Answers:
         self._waiting: deque[Waiting] = deque()
         self._next = 0  # numbers below were used
         self.refused = False  # somebody waits for room
+        self._lacks = ""  # why no call becomes durable in this view
 
     def __len__(self) -> int:
         return len(self._taken) + len(self._waiting)
@@ -57,13 +59,13 @@ class Answers:
 
     # ------------------------------------------------------------------------------------------------------- on the way
 
-    def call(self, calls: Calls, *, disk: bool, crowded: bool) -> list[Action]:
-        """Ordered, or refused; `disk`: this member has one; `crowded`: too much waits here already."""
+    def call(self, calls: Calls, lacks: str, *, crowded: bool) -> list[Action]:
+        """Ordered, or refused; `lacks`: why nothing can be durable; `crowded`: too much waits here already."""
         service = Service.SAFE if calls.safe else Service.AGREED
         raw = encode(Called(calls.first, calls.time_ns, calls.durable, calls.payloads))
         why = "empty" if not calls.payloads else "" if service in self.services else "service"
         large = len(raw) > self._largest or len(calls.payloads) > HISTORY_CALLS_MAX
-        why = why or ("too large" if large else "no disk" if calls.durable and not disk else "")
+        why = why or ("too large" if large else lacks if calls.durable else "")
         if not why and (crowded or self.bytes > self.bytes_max):
             self.refused, why = True, "overloaded"
         if why:
@@ -92,10 +94,20 @@ class Answers:
 
     def applied(self, n: int, first: int, answers: list[Any], *, durable: bool, irregular: bool) -> list[Action]:
         waiting = Waiting(n, first, answers, durable, irregular)
+        if durable and self._lacks:
+            return [unknown(first, len(answers), f"it was applied, and cannot become durable: {self._lacks}")]
         if not durable and not irregular:
             return _answer(waiting)
         self._waiting.append(waiting)
         return []
+
+    def beside(self, lacks: str) -> list[Action]:
+        """Who takes part in this view is known: if somebody has no disk, durable calls would wait for it in vain."""
+        self._lacks = lacks
+        gone = [waiting for waiting in self._waiting if lacks and waiting.durable]
+        self._waiting = deque(waiting for waiting in self._waiting if waiting not in gone)
+        why = f"it was applied, and cannot become durable: {lacks}"
+        return [unknown(waiting.first, len(waiting.answers), why) for waiting in gone]
 
     def settled(self, synced: int) -> list[Action]:
         """A decision, and this state is the one; `synced`: up to here every member has it on disk."""

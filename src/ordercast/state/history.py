@@ -169,18 +169,23 @@ class History:
 
     @classmethod
     def of(cls, initial: bytes, pieces: Iterable[bytes]) -> History:
-        """From what `pieces` gave; raises msgspec.MsgspecError, or ValueError for what cannot be."""
-        history = cls(initial)
-        rest = iter(pieces)
-        head = _head(next(rest, b""))
-        history.n, history.h, history.floor, history.peers = head.n, head.h, head.floor, head.peers
-        history.marks.extend(head.marks)
-        history.met.update(head.met)
-        for piece in rest:
-            for step in _steps(piece):
-                history._append(step)
-        history._places.add(history.place)
-        return history
+        """From what `pieces` gave; raises msgspec.MsgspecError where it is not that."""
+        reading = Reading(initial)
+        for piece in pieces:
+            reading.feed(piece)
+        return reading.finish()
+
+    def begin(self, head: Head) -> None:
+        """Of one that is read: what went ahead of its steps."""
+        self.n, self.h, self.floor, self.peers = head.n, head.h, head.floor, head.peers
+        self.marks.extend(head.marks)
+        self.met.update(head.met)
+        self._places.add(self.place)
+
+    def follow(self, steps: Iterable[Step]) -> None:
+        """And these, as they were."""
+        for step in steps:
+            self._append(step)
 
     @classmethod
     def merged(cls, parts: list[History], common: int, initial: bytes) -> History:
@@ -207,6 +212,31 @@ class History:
         history.n, history.h = n, _digest(b"merge", *(part.h for part in parts))
         history._places.add(history.place)
         return history
+
+
+class Reading:
+    """A history on its way, read piece by piece: a long one is too much for one step."""
+
+    def __init__(self, initial: bytes) -> None:
+        self._history, self._begun, self._fault = History(initial), False, ""
+
+    def feed(self, piece: bytes) -> None:
+        if self._fault:
+            return
+        try:
+            if self._begun:
+                self._history.follow(_steps(piece))
+            else:
+                self._history.begin(_head(piece))
+                self._begun = True
+        except msgspec.MsgspecError as why:
+            self._fault = str(why)
+
+    def finish(self) -> History:
+        """Raises msgspec.MsgspecError where it was none."""
+        if self._fault or not self._begun:
+            raise msgspec.ValidationError(self._fault or "a history of no pieces")
+        return self._history
 
 
 def calls_of(step: Step, without: set[CallName] = frozenset()) -> list[Call]:  # type: ignore[assignment]

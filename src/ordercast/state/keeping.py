@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from ordercast.contract import Action, SetTimer
 from ordercast.state.durable import Durable
 from ordercast.state.log import WRITE, Log
-from ordercast.state.packets import Synced, say
+from ordercast.state.packets import Holds, Offer, Synced, say
 from ordercast.state.recovery import Recovered, recover
 from ordercast.state.replica import Replica
 from ordercast.types import MemberId, Nanoseconds, ViewId
 
 RETRY = "retry"
+NO_DISK = "no disk"
 
 
 class Keeping:
@@ -25,6 +26,7 @@ class Keeping:
         self.replica, self._files, self.retry_ns = replica, files, retry_ns
         self.log: Log | None = None
         self.durable: Durable | None = None  # since the decision of this view
+        self._disks: dict[MemberId, bool] = {}  # who of this view has one
         self._offer: tuple[ViewId, int] | None = None  # the view, and the flush that the Offer in it waits for
 
     def start(self) -> Recovered | None:
@@ -49,9 +51,28 @@ class Keeping:
     def leave(self) -> None:
         """A view ends."""
         self.durable = self._offer = None
+        self._disks = {}
 
-    def decided(self, view: ViewId) -> None:
+    def decided(self, view: ViewId) -> list[Action]:
         self.durable = Durable(view, self.replica, self.log)
+        return self.replica.answers.beside(self.lacks)
+
+    # ------------------------------------------------------------------------------------------- who has no disk at all
+
+    def offered(self, member: MemberId, said: Offer | Holds) -> None:
+        if isinstance(said, Offer):
+            self._disks[member] = said.disk
+
+    def without(self, member: MemberId) -> None:
+        """It is no replica any more."""
+        self._disks.pop(member, None)
+        self.replica.answers.beside(self.lacks)
+
+    @property
+    def lacks(self) -> str:
+        """Why no call can be durable in this view, or nothing."""
+        who = ", ".join(str(member) for member, disk in sorted(self._disks.items()) if not disk)
+        return NO_DISK if self.log is None else f"{NO_DISK} at member {who}" if who else ""
 
     # --------------------------------------------------------------------------------------------------- after an input
 

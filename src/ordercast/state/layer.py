@@ -82,8 +82,7 @@ class State(Layer):
             found = self.keeping.start()
         except Failed as why:
             return self._end(f"what is on disk cannot be read: {why}")
-        note = [self._note("found", **found.fields)] if found is not None else []
-        return [Down(Above()), *note, *self._recorded(), *self._logged(now)]
+        return [Down(Above()), *report.found(self.replica, found), *self._recorded(), *self._logged(now)]
 
     # -------------------------------------------------------------------------------------------------- the application
 
@@ -95,8 +94,7 @@ class State(Layer):
         if not isinstance(event, Calls):
             return [Down(event)]
         why = self._closed()
-        disk, crowded = self.keeping.log is not None, self.replica.crowded
-        return [Refuse(why)] if why else self.answers.call(event, disk=disk, crowded=crowded)
+        return [Refuse(why)] if why else self.answers.call(event, self.keeping.lacks, crowded=self.replica.crowded)
 
     def _closed(self) -> str:
         """Why nothing is taken, or nothing."""
@@ -171,7 +169,7 @@ class State(Layer):
         self.peers = {}
         if self.phase is Phase.ENDED:
             return [*out, *self._say_without(self.why)]
-        out.append(self._note("view", members=list(view.members)))
+        out.append(report.entered(self.replica, view.members))
         if view.primary is False:
             return out + self._stand(Phase.AWAY)
         self.council = Council(view.id, view.members, len(self.members), self.policy)
@@ -184,6 +182,7 @@ class State(Layer):
         if not council.add(sender.id, said):
             return [bad(f"{type(said).__name__} of member {sender.id}")]
         self.peers[sender.id] = sender
+        self.keeping.offered(sender.id, said)
         return self._weigh(now, asked=isinstance(said, Offer))
 
     def _weigh(self, now: Nanoseconds, asked: bool) -> list[Action]:
@@ -226,8 +225,7 @@ class State(Layer):
     def _learn(self, mark: Mark) -> list[Action]:
         """All who heard of a decision remember it, whether they have its state or not."""
         self.replica.heard(mark)
-        self.keeping.decided(mark.view)
-        return self._recorded()
+        return [*self.keeping.decided(mark.view), *self._recorded()]
 
     def _recorded(self) -> list[Action]:
         """What is known of decisions, for the record of primary views; never of a group with other members."""
@@ -360,6 +358,7 @@ class State(Layer):
     def _without(self, now: Nanoseconds, sender: Peer, said: Without) -> list[Action]:
         """Somebody is no replica any more: nobody waits for it, and another serves in its place."""
         self.peers.pop(sender.id, None)
+        self.keeping.without(sender.id)
         if self.council is not None:
             self.council.leave(sender.id)
             return self._weigh(now, asked=True)

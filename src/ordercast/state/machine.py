@@ -6,7 +6,7 @@ looks into a call, an answer or a piece of a snapshot.  A machine is a pure func
 or thread may show in what it answers or becomes; the time and the seed to use come with each batch of calls.
 
 Down, by `Stack.tell`: `Calls`; it is taken, or the actions have a `Refuse(why)` ("not primary", "no view", "closed",
-"overloaded", "service", "too large", "ended") and nothing happened.
+"overloaded", "service", "too large", "no disk", "no disk at member 2", "ended") and nothing happened.
 Up: `Answered` or `FateUnknown`, one of them for every call that was taken while this life lasts, and `Standing`.
 """
 

@@ -41,7 +41,10 @@ class Meeting:
         self.ready: set[MemberId] = set()
         self._said = False
         self._pieces: list[list[bytes]] = [[] for _ in self.parts]
-        self._arriving = [Arriving((view, 0, k), part[0], self._pieces[k].append) for k, part in enumerate(self.parts)]
+        initial = replica.machine.digest
+        self._arriving = [
+            Arriving((view, 0, k), part[0], self._pieces[k].append, initial) for k, part in enumerate(self.parts)
+        ]
         self.serving: Serving | None = None
 
     def begin(self, now: Nanoseconds) -> list[Action]:
@@ -104,7 +107,7 @@ class Meeting:
             raise Failed("a state that is to be merged did not arrive as it was sent")
         told: set[CallName] = set()
         try:
-            histories = [History.of(initial, arriving.head) for arriving in self._arriving]
+            histories = [arriving.history.finish() for arriving in self._arriving]
             parts = [self._part(k, history, told) for k, history in enumerate(histories)]
         except (msgspec.MsgspecError, ValueError) as why:
             raise Failed(f"a history that is to be merged cannot be read: {why}") from None

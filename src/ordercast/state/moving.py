@@ -64,7 +64,7 @@ class Moving:
         if behind:
             if self.donor is not None:
                 self._restoring = guarded("restore", machine.restore)
-                self.arriving = Arriving(stream, self.donor, self._restoring.feed)
+                self.arriving = Arriving(stream, self.donor, self._restoring.feed, machine.digest)
         elif self.lacking and self.donor == self.me:
             pieces = guarded("snapshot", machine.snapshot)
             head = self.replica.history.pieces(guarded("the size of the state", machine.size))
@@ -117,7 +117,7 @@ class Moving:
         if arriving.damaged:
             return None
         try:
-            history = History.of(self.replica.machine.digest, arriving.head)
+            history = arriving.history.finish()
         except msgspec.MsgspecError:
             return None
         if self.serial == 0 and history.place != self.mark.place:

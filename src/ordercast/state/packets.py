@@ -55,6 +55,7 @@ class Offer(Said, frozen=True, array_like=True, gc=False, tag=3):
     knows: Mark | None
     within: Annotated[tuple[ViewId, ...], Meta(max_length=WITHIN_MAX)]
     size: U63
+    disk: bool  # its member has one
 
     @property
     def place(self) -> tuple[int, bytes]:

@@ -87,18 +87,23 @@ def framed(record: Record) -> bytes:
     return len(body).to_bytes(4, "little") + _checksum(body) + body
 
 
-def records(data: bytes) -> Iterator[AnyRecord]:
-    """Up to the first that is bad."""
+def records(data: bytes, faults: list[int] | None = None) -> Iterator[AnyRecord]:
+    """Up to the first that is bad.  `faults` gets its place, unless it may be what a crash left of the last write."""
     at, view = 0, memoryview(data)
     while at + _HEAD_BYTES <= len(view):
         end = at + _HEAD_BYTES + int.from_bytes(view[at : at + 4], "little")
+        if end > len(view):
+            return
         body = bytes(view[at + _HEAD_BYTES : end])
-        if end > len(view) or view[at + 4 : at + _HEAD_BYTES] != _checksum(body):
-            return
         try:
-            yield _decode(body)
+            record = _decode(body) if view[at + 4 : at + _HEAD_BYTES] == _checksum(body) else None
         except msgspec.MsgspecError:
+            record = None
+        if record is None:
+            if faults is not None and any(view[at:]):  # a file may have grown before what it grew by was written
+                faults.append(at)
             return
+        yield record
         at = end
 
 

@@ -32,7 +32,7 @@ class Recovered(Struct, frozen=True):
     """What was there, for whoever runs the member."""
 
     steps: int
-    damaged: tuple[str, ...]  # snapshots that were passed over
+    damaged: tuple[str, ...]  # snapshots that were passed over, and logs that were not read to their end
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -53,10 +53,12 @@ def recover(replica: Replica, found: Mapping[str, bytes]) -> Recovered:
     for k in numbers(found, LOG):
         if k < base:
             continue
-        for record in records(found[f"{LOG}{k}"]):
+        faults: list[int] = []
+        for record in records(found[f"{LOG}{k}"], faults):
             if not _again(replica, record):
                 break
             steps += isinstance(record, Stepped)
+        damaged += [f"{LOG}{k}"] if faults else []
     return Recovered(steps, tuple(damaged))
 
 

@@ -99,8 +99,9 @@ class Replica:
         n, h = history.place
         size = guarded("the size of the state", machine.size)
         return Offer(
-            view, machine.digest, machine.merges, self.epoch, n, history.regular, h, self.knows, self.within, size
-        )
+            view, machine.digest, machine.merges, self.epoch, n, history.regular, h, self.knows, self.within, size,
+            self.log is not None,
+        )  # fmt: skip
 
     def compare(self, view: ViewId, questions: Iterable[Place]) -> Holds:
         return Holds(view, tuple(self.history.holds(place) for place in questions), self.history.all_marks())

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from ordercast.contract import Action, Note
 from ordercast.state.machine import UNDECIDED
-from ordercast.state.replica import Replica
+from ordercast.state.recovery import Recovered
+from ordercast.state.replica import Replica, guarded
+from ordercast.types import MemberId
 
 if TYPE_CHECKING:
     from ordercast.state.layer import State
@@ -18,6 +20,20 @@ def note(replica: Replica, what: str, **fields: Any) -> Action:
     known = str(replica.knows.view) if replica.knows is not None else None
     own = {"what": what, "n": history.n, "h": history.h.hex(), "regular": history.regular, "knows": known}
     return Note("state", {**own, "epoch": str(replica.epoch), **fields})
+
+
+def entered(replica: Replica, members: tuple[MemberId, ...]) -> Action:
+    """Where it stands as a view begins, how large its state is, and whether it could be merged with another."""
+    size = guarded("the size of the state", replica.machine.size)
+    return note(replica, "view", members=list(members), bytes=size, merges=replica.machine.merges)
+
+
+def found(replica: Replica, files: Recovered | None) -> list[Action]:
+    """What a life begins with, where there is a disk."""
+    if files is None:
+        return []
+    told = [Note("state damaged", {"files": list(files.damaged)})] if files.damaged else []
+    return [note(replica, "found", **files.fields), *told]
 
 
 def status(layer: State) -> dict[str, Any]:

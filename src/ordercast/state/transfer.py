@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 from ordercast.limits import CHUNK_BYTES_MAX, CHUNKS_AHEAD_MAX
+from ordercast.state.history import Reading
 from ordercast.state.packets import Ack, Chunk
 from ordercast.types import MemberId, ViewId
 
@@ -77,11 +78,12 @@ class Serving:
 
 
 class Arriving:
-    """A state that comes here.  `feed` is given the pieces of the snapshot, one by one, as they come."""
+    """A state that comes here.  `feed` is given the pieces of the snapshot, one by one, as they come; its history is
+    read beside."""
 
-    def __init__(self, stream: Stream, source: MemberId, feed: Callable[[bytes], None]) -> None:
+    def __init__(self, stream: Stream, source: MemberId, feed: Callable[[bytes], None], initial: bytes) -> None:
         self.stream, self.source, self._feed = stream, source, feed
-        self.head: list[bytes] = []
+        self.history = Reading(initial)
         self.index = 0  # of the next chunk
         self.bytes = 0
         self.done = self.damaged = False
@@ -92,8 +94,8 @@ class Arriving:
         if sender != self.source or chunk.index != self.index or self.done:
             return None
         for piece in chunk.head:
-            self.head.append(piece)
             self._digest.update(piece)
+            self.history.feed(piece)
         for piece in chunk.pieces:
             self._digest.update(piece)
             self._feed(piece)

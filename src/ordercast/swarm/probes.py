@@ -10,6 +10,7 @@ from collections import Counter
 
 from ordercast import registry
 from ordercast.drivers.sizes import frame_bytes
+from ordercast.limits import RINGS_MAX
 from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import Scenario
 from ordercast.trace.schema import Kind
@@ -33,6 +34,7 @@ def reached(outcome: Outcome, scenario: Scenario) -> Counter[str]:
     """How often each probe was come by in one run."""
     found = Counter(outcome.notes)
     lives: set[int] = set()
+    unit = RINGS_MAX if registry.get(scenario.protocol).rings else 1  # a topology is named by a stamp and a ring
     room = frame_bytes(scenario.packet_largest, scenario.members) - _LENGTH_BYTES
     if outcome.messages and any(room < size < 2**24 for size in scenario.sizes):
         found[FRAGMENT] += 1
@@ -51,6 +53,6 @@ def reached(outcome: Outcome, scenario: Scenario) -> Counter[str]:
                 continue
             old = [part for part in (row.detail or {}).get("components", ()) if part[0] is not None]
             found[MERGE] += len(old) > 1
-            before, after = row.previous_seq or 0, row.view_seq or 0
+            before, after = (row.previous_seq or 0) // unit, (row.view_seq or 0) // unit
             found[WRAP] += any(0 < before < wrap <= after for wrap in _WRAPS)
     return +found

@@ -181,7 +181,8 @@ class _Expansion:
         whole = draw.random()
         if PERMANENT in able:
             able.remove(PERMANENT)
-            if draw.random() < 0.12:
+            lasting = self.draw("lasting") if self.info.rings else draw  # came later: the other draws stay as they were
+            if lasting.random() < 0.12:
                 return (PERMANENT,), tuple(able), left_out
         if whole < 0.05:
             on = able

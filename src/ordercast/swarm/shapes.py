@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ordercast.sim.scenario import Edge, Net
+from ordercast.sim.faults import Claimant
+from ordercast.sim.scenario import Edge, Net, Scenario
 
 ONE_ORDER = frozenset(("crash", "pause", "leave", "slow", "drift", "clock", "overload"))
 SHAPES = ("one", "two", "chain", "star", "cycle")
@@ -20,6 +21,12 @@ def draw_bus(draw: random.Random) -> frozenset[str]:
     if draw.random() >= 0.2:
         return frozenset()
     return ONE_ORDER | {"reordering"} if draw.random() < 0.2 else ONE_ORDER
+
+
+def one_order(scenario: Scenario) -> bool:
+    """Whether it is a LAN that all hear in one order; what a second process of a member hears comes by another way."""
+    kept = all(fault.family in ONE_ORDER and not isinstance(fault, Claimant) for fault in scenario.faults)
+    return kept and all(net.model == "lan" and net.delay.same_for_all for net in scenario.nets)
 
 
 def draw_rings(draw: random.Random, ids: tuple[int, ...], net: Net) -> tuple[str, tuple[Net, ...]]:

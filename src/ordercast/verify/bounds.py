@@ -81,6 +81,15 @@ def precision_ns(header: Header, stable: Stability, notes: Iterable[Row]) -> int
     return loss + (2 if "S23" in header.promises else 1) * formation + probation
 
 
+def state_ns(header: Header, formation_ns: int, size: int) -> int | None:
+    """A5: L1, a quarter of the network's rate for the bytes of the state, and 20 T; None: the rate is not known."""
+    due = formation_ns + 20 * header.timeout_ns
+    if header.scenario is None:
+        return None if size else due
+    rates = [net.get("mbit", MBIT) * 1e6 / 8 for net in header.scenario.get("nets") or [{}]]  # 0: no time at all
+    return due + max((int(size / (rate / 4) * 1e9) for rate in rates if rate), default=0)
+
+
 def token_ns(header: Header, stable: Stability) -> int:
     """L5: a rotation, and the time an idle token may be held."""
     return rotation_ns(len(stable.members), stable.delay_ns) + header.timeout_ns
@@ -119,6 +128,7 @@ def flapping_views(header: Header, faults: Iterable[Row], span_ns: int) -> int:
     return links * (math.ceil(per_link) + 2 * -(-span_ns // PROBATION_NS_MAX))
 
 
+MBIT = 1000.0  # of a simulated network that says nothing else
 PROBATION_NS_MAX = 60 * 10**9
 DRAIN_NS_MAX = 5 * 10**9
 ROLES_NS, ROLES_MAX = 20 * 10**9, 2  # L10: after a change of the load

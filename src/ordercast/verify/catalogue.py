@@ -87,13 +87,16 @@ _ALL = (
     Promise("A1", "equal states", "replicas that took part in one decision, and have applied as many calls since, all "
             "of them in a regular view, have equal states", (Kind.NOTE,)),
     Promise("A2", "one history", "a decision that every member of its view took is in the history of every later one, "
-            "unless every disk that held it is lost", (Kind.NOTE,)),
+            "unless every disk that held it is lost; where all parts go on, what a member has when a view begins is in "
+            "the history of what that view decides", (Kind.NOTE,)),
     Promise("A3", "nothing twice", "a call is applied at most once in a history, over restarts too", (Kind.NOTE,)),
-    Promise("A4", "answered", "an answered call is in every later decision: a durable one always, any other as long as "
-            "a member has it when the next view begins", (Kind.NOTE,)),
-    Promise("A5", "complete in time", "when all members stay up and connected, each has the state, in time",
+    Promise("A4", "answered", "an answered call is in every later decision: a durable one always, or, where all parts "
+            "go on, once all have met, any other as long as a member has it when the next view begins; a durable one "
+            "is on the disk of every member of its view", (Kind.NOTE,)),
+    Promise("A5", "complete in time", "when all members stay up and connected, or those of a view that has decided, "
+            "each has the state, in time for its bytes",
             (Kind.NOTE, Kind.STABLE)),
-    Promise("A6", "told", "a replica that takes another state over is told exactly the calls that this one lacks",
+    Promise("A6", "told", "a replica that takes another state over is told exactly the calls that this one lacks, once",
             (Kind.NOTE,)),
     Promise("L1", "precision", "those that stay up and connected end up in one view of exactly them, in time",
             (_V, Kind.STABLE)),
@@ -110,7 +113,8 @@ _ALL = (
     Promise("L8", "rejoin", "a member that restarts or resumes is in the common view in time", (_V, Kind.STABLE)),
     Promise("L9", "bounded wait", "once every machine's message follows all candidates, something is delivered",
             elsewhere="the core's own assertion"),
-    Promise("L10", "roles settle", "under constant load a member changes its role at most twice, and not after 20 s",
+    Promise("L10", "roles settle", "under constant load a member changes its role at most twice in a view, and not "
+            "after 20 s",
             (Kind.MODE, Kind.STABLE)),
     Promise("L11", "order resumes", "a member that returns delivers in the common order again, in time",
             (_D, Kind.ABSENT, Kind.PRESENT)),

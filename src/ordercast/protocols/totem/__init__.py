@@ -87,12 +87,11 @@ PROTOCOLS["multiring"] = replace(
     name="multiring",
     summary="Several token rings joined by gateways, one order over all of them; agreed and safe, any shape of rings.",
     factory=joined_rings,
-    survives=PROTOCOLS["totem"].survives - {"permanent"},
     partitions=(ALL_CONTINUE,),
     rings=True,
     promises={"agreed": _SEVERAL, "safe": (*_SEVERAL, "S20")},
     probes=(
-        *(probe for probe in PROTOCOLS["totem"].probes if probe not in PRIMARY_PROBES),
+        *(probe for probe in PROTOCOLS["totem"].probes if probe not in ("linger", *PRIMARY_PROBES)),  # turning D3
         *("forward", "filtered", "duplicate on a cycle", "reroute", "sent again", "ring removed", "ring joined"),
         *("vector message", "topology", "hold of a ring by room"),
     ),

@@ -3,6 +3,9 @@
 In this order: words of the members to each other; frames carried over from other rings; behind them, once all that may
 leave have left, a Guarantee Vector message (which promises nothing that is still to come); own frames, on the ring they
 are originated on.  A reader's lack of room holds back own frames only.
+
+Under load a queue never empties: every so many frames a vector leaves all the same, and promises nothing that still
+waits.  Without it nobody on that ring would learn what may be forgotten.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from ordercast.joining import Wake
 from ordercast.protocols.totem.ring import Stamped
 from ordercast.types import Frame, MemberId, Nanoseconds, ViewId
 
+VECTOR_FRAMES = 32  # carried over at most between two vectors for which somebody waits
 Steps = Callable[[Nanoseconds], list[Action]]
 
 
@@ -51,6 +55,7 @@ class Feed:
         self.asked = False  # the ring was told that something waits
         self.leaving = False
         self._carried = self._vectors = 0  # since the last rows were written
+        self._unpromised = 0  # frames carried over since the last vector
 
     def bind(self, wake: Steps, go: Callable[[Nanoseconds, Nanoseconds], list[Action]]) -> None:
         """To the ring that takes."""
@@ -114,8 +119,8 @@ class Feed:
             out.append(Stamped(self.words.popleft(), 0, 0))
         if not self.open:
             return out
-        forwards = self.forwards
-        while forwards and len(out) < n:
+        forwards, late = self.forwards, self._unpromised >= VECTOR_FRAMES and self.owner.vector_due(self.child)
+        while forwards and len(out) < n - late:
             if self.undecided or self.unwanted:
                 key = (forwards[0].stamp, forwards[0].source)
                 if key in self.undecided:
@@ -126,9 +131,11 @@ class Feed:
                     continue
             out.append(forwards.popleft())
             self._carried += 1
-        if (not forwards or self.blocked) and len(out) < n and self.owner.vector_due(self.child):
+            self._unpromised += 1
+        if (late or not forwards or self.blocked) and len(out) < n and self.owner.vector_due(self.child):
             out.append(Stamped(self.owner.vector(self.child), 0, 0))
             self._vectors += 1
+            self._unpromised = 0
         if len(out) < n:
             out += self.owner.own(self.child, n - len(out))
         return out

@@ -7,7 +7,8 @@ Differs from the papers:
   D1  An idle token is held *before* the representative's visit, so that a frame of its own leaves without a rotation.
   D2  A ring of one does not spin: the token rests until there is something to do.
   D3  Who alone has sent for some rotations keeps the token for some more: its frames leave at once, and the ring does
-      not spin between them.  Anybody else with something to send, or with a hole, calls it off, as an idle hold.
+      not spin between them.  Anybody else with something to send, or with a hole, calls it off, as an idle hold.  Not
+      where rings are joined: others wait for what a token that goes round tells.
   D4  While the token rests in my hand nobody else can number a frame: a number above it is not believed.
 """
 

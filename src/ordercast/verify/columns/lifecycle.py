@@ -10,11 +10,10 @@ from ordercast.trace.schema import Kind
 from ordercast.trace.trace import Trace
 from ordercast.verify.columns.model import Run
 from ordercast.verify.plain import model as plain
-from ordercast.verify.plain import places
 from ordercast.verify.verdict import Finding
 
 _BUSY = (Kind.SUBMIT, Kind.ORIGINATE, Kind.RECEIVE, Kind.DECIDE, Kind.DELIVER, Kind.DROP, Kind.NOTE)
-_NOTES = frozenset(("t_loss", "probation", "rotation")) | places.NOTES
+_NOTES = frozenset(("t_loss", "probation", "rotation"))
 
 
 def lifecycle(run: Run) -> plain.Run:

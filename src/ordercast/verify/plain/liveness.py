@@ -222,7 +222,8 @@ def _overloaded(row: Row) -> bool:
 
 
 def l10(run: Run) -> Finding:
-    """From the stable row on, and anew from each change of the load; one that chance makes irregular says nothing."""
+    """From the stable row on, and anew from each change of the load and each view, which deals the roles out; a load
+    that chance makes irregular says nothing."""
     stable = stable_of(run)
     if stable is None:
         return DISTURBED
@@ -230,10 +231,11 @@ def l10(run: Run) -> Finding:
         return cannot_judge("the load is not constant")
     judged = 0
     changes = [at for at in load_changes(run.header) if stable.since_ns < at < stable.until_ns]
-    for begin, end in pairwise([stable.since_ns, *changes, stable.until_ns]):
-        for life in run.lives:
-            if life.member not in stable.members:
-                continue
+    for life in run.lives:
+        if life.member not in stable.members:
+            continue
+        dealt = [row.time_ns for row in regular_views(life) if stable.since_ns < row.time_ns < stable.until_ns]
+        for begin, end in pairwise(sorted({stable.since_ns, *changes, *dealt, stable.until_ns})):
             rows = [row for row in life.of(Kind.MODE) if begin < row.time_ns <= end]
             judged += len(rows) + (end - begin >= ROLES_NS)
             late = [row for row in rows if row.time_ns - begin > ROLES_NS]

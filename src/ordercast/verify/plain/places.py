@@ -7,9 +7,11 @@ several before it.  Names of calls are (caller, its life, its number); steps tha
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ordercast.trace.schema import Kind, Row
+from ordercast.verify.lost import LifeKey
 from ordercast.verify.plain.model import Life, Run, ViewKey, view_key
 
 NOTES = frozenset(("state", "applied", "answered", "lost", "state lost"))
@@ -25,6 +27,7 @@ class Told(NamedTuple):
     name: str
     fields: dict[str, Any]
     before: Place | None
+    stands: ViewKey | None  # the view that its life is in, by its own last note of one
 
     @property
     def place(self) -> Place:
@@ -36,9 +39,12 @@ class Told(NamedTuple):
 
     @property
     def view(self) -> ViewKey:
-        key = view_key(self.row)
-        assert key is not None
-        return key
+        """A row of a transitional view names the one that follows."""
+        return self.stands or view_key(self.row) or (-1, -1)
+
+    def offers(self, merging: bool) -> bool:
+        """Whether it is a state as a view began, of which nothing is in doubt; `merging`: of a class that merges."""
+        return self.fields["regular"] == self.fields["n"] and (not merging or self.fields.get("merges", True))
 
     @property
     def epoch(self) -> ViewKey:
@@ -61,11 +67,14 @@ class Places:
     def _walk(self, life: Life) -> list[Told]:
         out: list[Told] = []
         place: Place | None = None
+        stands: ViewKey | None = None
         for row in life.of(Kind.NOTE):
             fields = row.detail or {}
             if fields.get("name") not in NOTES:
                 continue
-            told = Told(life, row, fields["name"], fields, place)
+            if fields.get("what") == "view":
+                stands = view_key(row)
+            told = Told(life, row, fields["name"], fields, place, stands)
             out.append(told)
             if told.name == "applied":
                 self._led(told)
@@ -77,7 +86,7 @@ class Places:
 
     def _led(self, told: Told) -> None:
         fields, place = told.fields, told.place
-        if told.before is not None and place not in self.before:
+        if told.before is not None and told.before[0] < place[0] and place not in self.before:
             self.before[place] = (told.before,)
         calls = range(fields["first"], fields["first"] + fields["count"]) if fields["caller"] else ()
         self.led[place] = tuple((fields["caller"], fields["life"], number) for number in calls)
@@ -110,6 +119,17 @@ class Places:
         return dict(sorted(out.items()))
 
     @cached_property
+    def marks(self) -> dict[ViewKey, Told]:
+        """The decision of each view: by one who had its state already, where there is a note of one."""
+        return {
+            view: next((told for told in took if not told.fields.get("taken")), took[0])
+            for view, took in self.decided.items()
+        }
+
+    def members(self, view: ViewKey) -> set[int]:
+        return {member for told in self.entered.get(view, ()) for member in told.fields.get("members", ())}
+
+    @cached_property
     def entered(self) -> dict[ViewKey, list[Told]]:
         """By view: where each stood as it began."""
         out: dict[ViewKey, list[Told]] = {}
@@ -118,13 +138,25 @@ class Places:
                 out.setdefault(told.view, []).append(told)
         return out
 
-    def gone(self, holders: set[int], place: Place, call: Call | None, time_ns: int) -> bool:
-        """Whether every one of these members has begun a life since, before this time, that found nothing of it: its
-        disk was lost, or the life before had not written it."""
+    @cached_property
+    def last(self) -> dict[LifeKey, Told]:
+        """Where each life ended."""
+        return {told.life.key: told for told in self.told if told.name in ("state", "applied")}
+
+    @cached_property
+    def found(self) -> dict[LifeKey, Told]:
+        """What each life found on its disk, by the life before it."""
+        first = {told.life.key: told for told in self.told if told.name == "state" and told.what == "found"}
+        lives = [life.key for life in self.run.lives]
+        return {one: first[two] for one, two in pairwise(lives) if one[0] == two[0] and two in first}
+
+    def gone(self, holders: set[int], call: Call | None, had: Told, later: Told) -> bool:
+        """Whether every one of these members began a life between these notes that found nothing of it (a call, or the
+        place of the first note): its disk was lost, or the life before had not written it."""
 
         def lacks(told: Told) -> bool:
-            has = place in self.past(told.place) if call is None else call in self.calls(told.place)
-            return told.row.time_ns <= time_ns and not has
+            has = had.place in self.past(told.place) if call is None else call in self.calls(told.place)
+            return had.row.time_ns <= told.row.time_ns <= later.row.time_ns and not has
 
         found = [told for told in self.told if told.name == "state" and told.what == "found"]
         return all(any(told.life.member == member and lacks(told) for told in found) for member in holders)

@@ -173,7 +173,7 @@ def _in_rotations(point: Point) -> float:
 
 
 def figure8(points: Points) -> Reduced:
-    single = _best(points.where("windows"))
+    single = _best(points.where("single"))
     curves = {}
     for rings in ("two", "three"):
         some = points.where(rings)

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any
 
 from ordercast.papers.distant import Group, Load
-from ordercast.papers.ways import chi_square
 from ordercast.papers.points import Curve, Points, Reduced, Value, curve
+from ordercast.papers.ways import chi_square
 from ordercast.protocols.hybrid.assignment import assign
 
 NAMES = "ABCDE"

@@ -13,10 +13,10 @@ from statistics import fmean
 from typing import Any
 
 from ordercast.papers.figures import Run
-from ordercast.papers.ways import Law, exponential, repaired
 from ordercast.papers.points import Curve, Picture, Points, Reduced, Value, curve, over
 from ordercast.papers.queues import Entry, queues, spans
 from ordercast.papers.stamping import BOOKS, Hosts, Steps, Timed, means
+from ordercast.papers.ways import Law, exponential, repaired
 from ordercast.protocols.tomp.stamps import Book, Stamp, Votes
 from ordercast.trace.schema import Kind
 

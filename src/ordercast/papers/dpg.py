@@ -31,7 +31,7 @@ from ordercast.wire.header import HEADER_BYTES
 FRAME_BYTES = 28  # of IP and UDP around a datagram, beside what the scenario's net adds
 WINDOW_NS = 50_000_000
 LOW = 0.6  # of the usual: a window below it counts
-LONG = "4 s"  # time-out: with a short one what is lost is hardly more than chance
+SCARCE = ("5-8", "4 s")  # units and time-out: elsewhere what is lost is hardly more than chance
 MARKS = {"excused": "with Suspended Delivery", "off": "without", "none": "no detector"}
 USUAL = "totem, T = 200 ms"
 
@@ -155,6 +155,7 @@ def vertices(points: Points) -> Reduced:
     some = points.where(case="740")
     return Reduced({
         "median": some.value("site", "vertices", "50"), "95 % below": some.value("site", "vertices", "95"),
+        "graphs over 30": some.value("site", "over 30"),
     })  # fmt: skip
 
 
@@ -249,7 +250,7 @@ def sharing(points: Points) -> Reduced:
                 for rate in some.values("load.sharing.violating")
             ]
             rows[f"{need} units, {patience}: lost at 5 %"] = lost[1][1]
-            if patience == LONG:
+            if (need, patience) == SCARCE:
                 rows[f"{need} units, {patience}: more with the rate"] = Value(_rises(value for _, value in lost))
             series[f"{need} units, {patience}"] = curve(lost)
     return Reduced(rows, {"lost": series})

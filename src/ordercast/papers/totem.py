@@ -177,7 +177,7 @@ def figure8(points: Points) -> Reduced:
     curves = {}
     for rings in ("two", "three"):
         some = points.where(rings)
-        curves[rings] = [(float(p), _best(some.where(p=p))) for p in some.values("p")]
+        curves[rings] = [(float(p), _best(some.where(p=p))) for p in sorted(some.values("p"), key=float)]
     two, three = dict(curves["two"]), dict(curves["three"])
     rows = {"one ring": single, "two rings, p = 0.1": two[0.1], "three rings, p = 0.1": three[0.1]}
     rows["three above two above one at p = 0.1"] = Value(_mean(three[0.1]) > _mean(two[0.1]) > _mean(single))

@@ -31,6 +31,7 @@ MEMBERS = 4
 SPACING = 4.0  # seconds between two faults
 AWAY = 1.5  # seconds a killed member stays dead
 STOPPED = 1.0
+NOTED = 0.5  # seconds within which the launcher notes what it did
 
 
 def plan(kills: int, pauses: int, victims: Sequence[int] = range(1, MEMBERS + 1)) -> tuple[list[str], float]:
@@ -45,17 +46,22 @@ def plan(kills: int, pauses: int, victims: Sequence[int] = range(1, MEMBERS + 1)
 
 
 def silences(fault: Row, lives: dict[tuple[int, int], list[Row]]) -> list[float]:
-    """Milliseconds from a fault to each survivor's first delivery in a later view."""
+    """Milliseconds from a fault to each survivor's first delivery in a view without the victim.
+
+    The launcher notes a fault after it happened: on a busy machine a survivor's view may be older than that note.
+    """
     out = []
+    soon, late = fault.time_ns - int(NOTED * 1e9), fault.time_ns + int(SPACING * 1e9)
     for (member, _), rows in lives.items():
         if member in (0, fault.sender) or not rows[0].time_ns < fault.time_ns < rows[-1].time_ns:
             continue
-        later = [row for row in rows if row.time_ns > fault.time_ns]
-        view = next((row.time_ns for row in later if row.kind == Kind.VIEW and row.view_kind == ViewKind.REGULAR), None)
+        near = [row for row in rows if soon < row.time_ns < late]
+        views = (row for row in near if row.kind == Kind.VIEW and row.view_kind == ViewKind.REGULAR)
+        view = next((row.time_ns for row in views if fault.sender not in (row.members or ())), None)
         if view is None:
             continue  # nothing was noticed: a short stop
-        again = next((row.time_ns for row in later if row.kind == Kind.DELIVER and row.time_ns >= view), None)
-        out.append((again - fault.time_ns) / 1e6 if again is not None else float("inf"))
+        again = next((row.time_ns for row in near if row.kind == Kind.DELIVER and row.time_ns >= view), None)
+        out.append(max(0.0, (again - fault.time_ns) / 1e6) if again is not None else float("inf"))
     return out
 
 

@@ -143,8 +143,6 @@ def _mark(protocol: str) -> str:
     return "" if protocol == "totem" else f"{protocol}, "
 
 
-# ---------------------------------------------------------------------------------------------------------------- times
-
 Timed = Callable[[int, int], float | None]
 
 
@@ -237,8 +235,6 @@ def _today() -> str:
     return f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}"
 
 
-# --------------------------------------------------------------------------------------------------------------- stalls
-
 STALLS = """\
 ## Stalls, and what T_loss does about them
 
@@ -288,8 +284,7 @@ def stalls_table(cache: Cache, runs: int) -> str:
         for fixed in (True, False):
             found = []
             for k in range(runs):
-                make = partial(stalls, length, fixed, k)
-                found.append(cache.get(f"stalls, {length}, {fixed}, {k}", make))
+                found.append(cache.get(f"stalls, {length}, {fixed}, {k}", partial(stalls, length, fixed, k)))
             cells.append(f"{statistics.mean(found):.1f}")
         lines.append(f"| {length} T | {' | '.join(cells)} |\n")
     return "".join(lines)
@@ -310,7 +305,7 @@ def figures_table(rows: Table) -> str:
 
 
 def classical_table(rows: Table) -> str:
-    permanent = [f for name, fs in rows.items() if name in [f"MB{k}" for k in (*range(1, 17), 18)] for f in fs]
+    permanent = [f for k in (*range(1, 17), 18) for f in rows.get(f"MB{k}", [])]
     silences = [f.silence for f in permanent if f.silence is not None]
     return CLASSICAL.format(
         on=_span([f.on for f in permanent]),
@@ -321,9 +316,7 @@ def classical_table(rows: Table) -> str:
 
 
 def _span(numbers: list[int]) -> str:
-    if not numbers:
-        return "-"
-    low, high = min(numbers), max(numbers)
+    low, high = min(numbers, default="-"), max(numbers, default="-")
     return str(low) if low == high else f"{low} to {high}"
 
 
@@ -350,7 +343,7 @@ def table(cache: Cache, protocol: str, sizes: list[int], timeouts: list[float], 
     for t in timeouts:
         for n in sizes:
             for name in ROWS if protocol == "totem" else ROWS | LAYER_ONLY:
-                if not (only and not name.startswith(only)) and not (n < 4 and name in NEEDS_FOUR):
+                if (not only or name.startswith(only)) and (n > 3 or name not in NEEDS_FOUR):
                     out.setdefault(name, []).append(row_figures(cache, protocol, name, n, t))
     return out
 

@@ -98,9 +98,10 @@ def verified(asked: argparse.Namespace) -> dict[str, Any]:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not done.stdout:
         sys.exit(done.stderr.strip())
-    verdicts = json.loads(done.stdout)["runs"][0]["verdicts"]
-    counts = {word: sum(v["verdict"] == word for v in verdicts) for word in sorted({v["verdict"] for v in verdicts})}
-    return counts | {"broken": [v["text"] for v in verdicts if v["verdict"] == "broken"]}
+    answer = json.loads(done.stdout)
+    words = ("holds", "broken", "cannot_judge", "nothing")
+    counts = {word: sum(promise[word] > 0 for promise in answer["promises"]) for word in words}
+    return {"engine": answer["engine"], "rows": answer["rows"], "promises": counts}
 
 
 def killed(rings: Rings, victim: int) -> Callable[[argparse.Namespace], dict[str, Any]]:

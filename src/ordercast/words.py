@@ -30,8 +30,8 @@ def near(name: str, known: Iterable[str], ignore: str = "") -> str:
 
 
 def one_of(value: object, known: Iterable[Any]) -> str:
-    """The words that may stand there, and the one that was probably meant."""
-    words = [str(word) for word in known]
+    """The words that may stand there, and the one that was probably meant; an empty one says nothing."""
+    words = [str(word) for word in known if word != ""]
     listed = " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
     return listed + meant(str(value), words)
 

@@ -76,6 +76,17 @@ def test_gateways_are_other_machines():
         assert sun(gateway=True).cost(what, 100, 1, 0, each)[0] == pytest.approx(share * usual, abs=1)
 
 
+def test_a_gateway_pays_for_a_vector_message_at_each_visit():
+    """Its own where it sends one; else the token leaves later by what one costs, and comes later by its reception."""
+    token, vector = Token(RING, 2, 1, 1, 1), Data(RING, 1, frame(200, control=True))
+    assert sun(gateway=True).cost("transmit", 90, 0, 0, token) == (9_600 + 31_559, 131_636)
+    gateway = sun(gateway=True)
+    gateway.cost("transmit", 300, 0, 0, vector)
+    assert gateway.cost("transmit", 90, 0, 0, token) == (9_600, 0)
+    assert gateway.cost("transmit", 90, 0, 0, token)[1] == 131_636
+    assert sun().cost("transmit", 90, 0, 0, token) == (12_000, 0)
+
+
 def test_blocks_of_the_buffer():
     def takes(size, multicast=True):
         return sun().buffered((0, Peer(1, 1), Data(RING, 1, frame(size)), size, None, multicast))
@@ -134,5 +145,6 @@ def test_the_shrinker_runs_a_model_and_leaves_it_out_where_it_does_not_matter():
 
 
 def test_an_unknown_model_is_refused_with_the_nearest_name():
-    with pytest.raises(ConfigError, match=r"hosts\.model: totem-papr: expected one of .*did you mean totem-paper"):
+    words = r"totem-papr: expected dpg-paper or totem-paper; did you mean totem-paper"
+    with pytest.raises(ConfigError, match=rf"hosts\.model: {words}"):
         Scenario.from_dict({"hosts": {"model": "totem-papr"}})

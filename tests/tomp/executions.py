@@ -97,11 +97,13 @@ class Variant:
 
 
 class Found(NamedTuple):
-    """What became of some executions; by variant: those in which hosts disagree, and those with a bound too high."""
+    """What became of some executions; by variant: those in which hosts disagree, those with a bound too high, and those
+    in which a host does not deliver by final stamps."""
 
     feasible: int
     disagree: tuple[int, ...]
     unsound: tuple[int, ...]
+    astray: tuple[int, ...]
     late: int = 0  # validations after which the second variant had delivered less than the first
     other_finals: int = 0
 
@@ -153,7 +155,7 @@ class Walk:
                 else:
                     ways.append(self._go(states, data, valid, _put(waits, host, m), acks))
             return self._together(ways)
-        return self._end(states, acks) if waits.count(None) == self.n else Found(0, self.none, self.none)
+        return self._end(states, acks) if waits.count(None) == self.n else Found(0, *[self.none] * 3)
 
     def _receive(self, host: int, m: int, states: Any, data: Any, valid: Any, waits: Any, acks: Any) -> Found:
         after, told = [], []
@@ -177,19 +179,21 @@ class Walk:
         return rest._replace(late=rest.late + late)
 
     def _end(self, states: Any, acks: Any) -> Found:
-        disagree, unsound = [], []
-        for variant, own in zip(self.variants, states, strict=True):
+        disagree, unsound, astray = [], [], []
+        finals = [[decision.final for decision in got] for got in acks]
+        for variant, own, final in zip(self.variants, states, finals, strict=True):
             hosts = [variant.states[state] for state in own]
+            order = tuple(mid for _, mid in sorted(zip(final, self.mids, strict=True)))
             disagree.append(int(any(host.delivered != hosts[0].delivered for host in hosts)))
             unsound.append(int(any(host.unsound for host in hosts)))
-        finals = [[decision.final for decision in got] for got in acks]
-        return Found(1, tuple(disagree), tuple(unsound), other_finals=int(finals[0] != finals[-1]))
+            astray.append(int(any(host.delivered != order for host in hosts)))
+        return Found(1, tuple(disagree), tuple(unsound), tuple(astray), other_finals=int(finals[0] != finals[-1]))
 
     def _together(self, ways: list[Found]) -> Found:
-        disagree, unsound = (tuple(map(sum, zip(*each, strict=True))) for each in
-                             ([way.disagree for way in ways], [way.unsound for way in ways]))  # fmt: skip
+        each = ([way.disagree for way in ways], [way.unsound for way in ways], [way.astray for way in ways])
+        by_variant = (tuple(map(sum, zip(*counts, strict=True))) for counts in each)
         late, other_finals = sum(way.late for way in ways), sum(way.other_finals for way in ways)
-        return Found(sum(way.feasible for way in ways), disagree, unsound, late, other_finals)
+        return Found(sum(way.feasible for way in ways), *by_variant, late, other_finals)
 
 
 def _put(items: Any, at: int, item: Any) -> Any:

@@ -10,6 +10,7 @@ from ordercast.papers.book import PlotData
 from ordercast.papers.points import Curve
 from ordercast.pipeline.plots import COLOURS, INK, _draw
 
+DECADE = 12  # a logarithmic axis that spans no more names what lies between powers of ten, too
 TICKS_MAX = 12  # places of a logarithmic axis that are all named
 MARKS = ("D", "s", "^", "v", "P", "X", "*", "h")
 
@@ -45,7 +46,9 @@ def plot(name: str, data: PlotData, series: Mapping[str, Curve]) -> str:
         if data.log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-            axes.yaxis.set_minor_formatter(lambda y, _: f"{y:g}")
+            low, high = axes.get_ylim()
+            narrow = high < DECADE * low  # there may be no power of ten in it
+            axes.yaxis.set_minor_formatter(lambda y, _: f"{y:g}" if narrow else "")
         elif data.zero:
             axes.set_ylim(bottom=min(0.0, *(y for curve in series.values() for y in curve.y), 0.0))
         figure.legend(loc="outside lower center", fontsize=8, ncols=2 if len(labels) + len(data.published) > 3 else 1)

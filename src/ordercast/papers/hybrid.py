@@ -198,6 +198,9 @@ def figure5(points: Points) -> Reduced:
             rows["Poisson: as good as the token site in 1-3"] = Value(
                 all(_no_worse(points, k, of["mean"][k - 1]) for k in range(1, min(3, count) + 1))
             )
+    for variant, word in (("token", "token, quasi (figure 3)"), ("symmetric", "symmetric, quasi (figure 3)")):
+        static = points.where("static", variant=variant, source="quasi")
+        series[word] = curve((float(k), static.where(scenario=k).value("mean", 0)) for k in static.values("scenario"))
     return Reduced(rows, {"latency": series})
 
 

@@ -27,6 +27,11 @@ LAWS: dict[str, Law] = {
     "lan": LAN, "wan": WAN, "wide": WIDE, "lossy": repaired(LAN, 0.02, 20.0), "loose": exponential(0.0, 10.0),
 }  # fmt: skip
 
+MODELS = (
+    "LAN, 3 hosts", "LAN, 5 hosts", "LAN, 10 hosts", "WAN 50 + Exp(10), 5 hosts", "WAN 50 + Exp(10), 10 hosts",
+    "WAN 50 + Exp(50), 10 hosts", "LAN with loss, 10 hosts", "Exp(10), FIFO data only, 10 hosts",
+)  # fmt: skip
+
 # -------------------------------------------------------------------------------------------------------- the example
 
 
@@ -205,9 +210,12 @@ def steps(parameters: dict[str, Any], seed: int) -> dict[str, float]:
 
 def claim(points: Points) -> Reduced:
     rows: dict[str, Value] = {}
-    for case in points.where("timed").values("case"):
+    cases = points.where("timed").values("case")
+    for case in cases:
         here = points.where("timed", case=case)
         rows[f"{case}: t2"], rows[f"{case}: total"] = here.value("t2"), here.value("total")
+        for what, word in (("t1", "t1"), ("abcast", "t2 of ABCAST"), ("tomp", "t2 of TOMP")):
+            rows[f"{case}: {word}, ms"] = here.value(what)
     for case in points.where("letter").values("case"):
         rows[f"{case}, queue by the letter: t2"] = points.where("letter", case=case).value("t2")
     lines: dict[str, Curve] = {}
@@ -226,22 +234,18 @@ def claim(points: Points) -> Reduced:
     modelled = [*points.where("timed"), *points.where("letter")]
     rows["t2 falls by a tenth at least, in every model"] = Value(all(point.figure("t2") >= 10 for point in modelled))
     rows["steps: the total falls by a tenth at least"] = Value(all(p.figure("total") >= 10 for p in counted))
-    rows["nobody could cut more than 25 % off the total"] = Value(
-        all(p.figure("least") <= 25 for p in points.where("timed"))
+    rows["who knew all final stamps would cut less than 22 % off the total"] = Value(
+        all(points.where("timed", case=case).value("least").mean < 22 for case in cases)  # type: ignore[operator]
     )
-    bars = {
-        what: Curve([float(k) for k in range(1, 1 + len(values))], values, style="bars")
-        for what, values in _bars(points).items()
-    }
+    bars = {what: Curve(*_bars(points, what), style="bars") for what in ("t2", "total")}
     return Reduced(rows, {"steps": lines, "models": bars})
 
 
-def _bars(points: Points) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {"t2": [], "total": []}
-    for case in points.where("timed").values("case"):
-        for what, values in found.items():
-            values.append(float(points.where("timed", case=case).value(what).mean))
-    return found
+def _bars(points: Points, what: str) -> tuple[list[float], list[float]]:
+    """At the numbers of the models."""
+    cases = points.where("timed").values("case")
+    values = [float(points.where("timed", case=case).value(what).mean) for case in cases]
+    return [float(MODELS.index(case) + 1) for case in cases], values
 
 
 ITEMS = {"figure1": figure1, "figure2": figure2, "figure3": figure3, "figure4": figure4, "claim-latency": claim}

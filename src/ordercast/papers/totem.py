@@ -7,7 +7,7 @@ the token.  What is kept of a run: `totem_runs`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def _in_rotations(point: Point) -> float:
 
 
 def figure8(points: Points) -> Reduced:
-    single = _best(points.where("windows"))
+    single = _best(points.where("single"))
     curves = {}
     for rings in ("two", "three"):
         some = points.where(rings)
@@ -208,7 +208,7 @@ def _topologies(points: Points, service: str) -> Reduced:
     for rings in joined.values("rings"):
         curves[RING_NAMES[rings]] = _against(joined.where(rings=rings), "latency")
     rows = {}
-    for worse, better in pairwise(curves):
+    for worse, better in combinations(curves, 2):
         if curves[better][0][0] <= curves[worse][-1][0]:
             rows[f"{better} below {worse} at high load"] = Value(_below(curves[better], curves[worse]))
     return Reduced(rows, {"latency": {name: curve(each) for name, each in curves.items()}})
@@ -294,6 +294,18 @@ def window_two(points: Points) -> Reduced:
     return Reduced({"throughput": _rate(two), "latency": two.value("ring", "latency")})
 
 
+def accelerated(points: Points) -> Reduced:
+    rows, found = {}, []
+    for behind, word in ((0, "plain"), (2, "accelerated")):
+        some = points.where(**{"options.accelerated": behind})
+        rate, latency = _rate(some), some.value("ring", "latency")
+        rows[f"throughput, {word}"], rows[f"latency, {word}"] = rate, latency
+        found.append((_mean(rate), _mean(latency)))
+    (slow, long), (fast, short) = found
+    rows["1.3 times the throughput at a lower latency"] = Value(fast >= 1.3 * slow and short < long)
+    return Reduced(rows)
+
+
 def skews(points: Points) -> Reduced:
     rows = {}
     for clocks in points.values("clocks"):
@@ -312,5 +324,5 @@ ITEMS = {
     "figure1": figure1, "figure2": figure2, "figure3": figure3, "figure4": figure4, "figure5": figure5,
     "figure6": figure6, "figure7": figure7, "figure8": figure8, "figure9": figure9, "figure10": figure10,
     "figure11": figure11, "figure12": figure12, "claim-rotation": rotation, "claim-rule": rule, "claim-loss": loss,
-    "claim-window": window_two, "claim-methods": skews,
+    "claim-window": window_two, "claim-accelerated": accelerated, "claim-methods": skews,
 }  # fmt: skip

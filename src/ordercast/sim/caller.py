@@ -37,6 +37,7 @@ class Caller:
         self.times, self.draw, self.durable, self.services = times, draw, durable, services
         self.done = False
         self.made = 0  # calls taken, over all lives
+        self.ledger = Ledger()  # of the present life
         self.reset()
 
     def reset(self) -> None:
@@ -45,7 +46,8 @@ class Caller:
 
     def above(self, stack: Stack, setup: Setup) -> Stack:
         """A member's stack with a replica of the ledger on top."""
-        return Stack(Node(State(Ledger(), setup, self.services, self.host.disk.own.found()), [stack.top]))
+        self.ledger = Ledger()
+        return Stack(Node(State(self.ledger, setup, self.services, self.host.disk.own.found()), [stack.top]))
 
     def silent(self, host: Host) -> Caller:
         """Of another process that says it is this member; it has a replica, and calls nothing."""

@@ -6,6 +6,7 @@ So a state says by itself what it came from, and whoever compares two ledgers se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -32,6 +33,10 @@ class Ledger:
 
     def size(self) -> int:
         return 24 * len(self.lines)
+
+    def fingerprint(self) -> str:
+        """Of what it holds, in its order."""
+        return blake2b(msgspec.msgpack.encode(self.lines), digest_size=8).hexdigest()
 
     def apply(self, calls: list[bytes], context: Context) -> list[Any]:
         caller, at = context.caller, len(self.lines)

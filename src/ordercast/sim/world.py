@@ -223,6 +223,8 @@ class World:
         agreement = host.incoming.agreement if host.incoming is not None else None
         if agreement is not None and agreement.others:  # the driver's, no wait of the core: not in the row
             status["terms"] = {"waits": "; ".join(agreement.words())}
+        if host.caller is not None:
+            status["state"]["ledger"] = host.caller.ledger.fingerprint()
         return status
 
 

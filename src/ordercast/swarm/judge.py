@@ -19,6 +19,7 @@ from ordercast.sim.outcome import Outcome
 from ordercast.sim.scenario import Scenario
 from ordercast.sim.world import run
 from ordercast.stack import Stack
+from ordercast.state.machine import COMPLETE
 from ordercast.swarm.runner import describe
 from ordercast.swarm.shapes import one_order
 from ordercast.trace.schema import Level
@@ -86,6 +87,7 @@ def judge(
         outcome = run(scenario, level=level or level_for(scenario), maker=maker)
         _assert_trains_came(scenario, outcome)
         _assert_marks_agree(scenario, outcome)
+        _assert_states_agree(outcome)
     except UsageError:
         raise
     except Exception as error:
@@ -105,6 +107,16 @@ def _assert_marks_agree(scenario: Scenario, outcome: Outcome) -> None:
     tagged = bool((outcome.trace.header.scenario or {}).get("tagger"))
     conflicts = outcome.notes["conflict"] if tagged or one_order(scenario) else 0
     assert not conflicts, f"{conflicts} marks contradicted each other"
+
+
+def _assert_states_agree(outcome: Outcome) -> None:
+    """Digests say which calls a state should hold; here is what it holds."""
+    ledgers: dict[tuple[int, str], str] = {}
+    for member, status in outcome.status.items():
+        state = status.get("state", {})
+        if state.get("standing") == COMPLETE:
+            same = ledgers.setdefault((state["n"], state["h"]), state["ledger"]) == state["ledger"]
+            assert same, f"member {member} has the history of another after {state['n']} calls, and not its state"
 
 
 def judge_outcome(outcome: Outcome, *, plain: bool = False, promises: Sequence[str] | None = None) -> Judgement:

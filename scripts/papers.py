@@ -34,6 +34,7 @@ def main() -> int:
                 print(f"{name}: not all of it has been run in {out}: left as it is", file=sys.stderr)
                 continue
             written.append(write(paper, results))
+    list_pages()
     for path in written:
         print(f"wrote {path.relative_to(ROOT)}")
     return 0
@@ -58,6 +59,16 @@ def write(paper: book.Paper, results: list[reproduce.Result]) -> Path:
     path = DOCS / f"{paper.name}.md"
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return path
+
+
+def list_pages() -> None:
+    """The pages that are there, at the end of the first one."""
+    first = DOCS / "README.md"
+    text = first.read_text(encoding="utf-8").partition("\n## Pages\n")[0].rstrip() + "\n"
+    there = [name for name in book.written() if (DOCS / f"{name}.md").is_file()]
+    if there:
+        text += "\n## Pages\n" + "".join(f"- [{name}]({name}.md): {book.paper(name).title}\n" for name in there)
+    first.write_text(text, encoding="utf-8")
 
 
 def item(result: reproduce.Result) -> list[str]:

@@ -51,6 +51,21 @@ def test_a_quorum_of_all_is_seen(tmp_path: Path) -> None:
     assert not all(result.ok for result in results)
 
 
+def test_omega_over_all_phases() -> None:
+    """1 + 14 ms / period with ways of 2 ms: at a receiver its own message counts if it was sent within 2 ms of mine,
+    before or after, and those of six others if within 2 ms before; at the sender none does."""
+    draw, way = random.Random(1), 2.0
+    rows = {row.name: row for row in next(i for i in book.paper("toto").item if i.id == "table2").row}
+    for load in (100, 200):
+        period, total, draws = 1000 * N / load, 0.0, 4_000
+        for _ in range(draws):
+            before = [draw.random() * period for _ in range(N - 1)]  # how long ago each other one sent, when I do
+            recent = sum(ago < way for ago in before)
+            seen = [recent + (period - ago < way) for ago in before]  # its own that came after mine, while mine travels
+            total += 1 + sum(seen) / N
+        assert total / draws == pytest.approx(rows[f"omega, {load}/s"].found, rel=0.02)
+
+
 def by_the_rules(delay_ms: float, quorum: int, messages: int = 2400, rate: float = 200.0) -> float:
     """Ballots alone, fed in causal order over ways of d/2 + exp(d/2): the mean latency at the sender in ms."""
     draw, queue = random.Random(1), list[tuple[float, int, int, Any]]()

@@ -25,6 +25,7 @@ from ordercast.stack import Stack
 
 N = 8
 WORDS = {"toto": "ToTo", "allack": "all-ack"}
+PLOTTED = {"2 ms": "", "1 + exp 1 ms": " with jitter"}  # delays of table 3
 
 # --------------------------------------------------------------------------------------------------- the worked example
 
@@ -134,7 +135,8 @@ def table3(points: Points) -> Reduced:
     for law in points.values("law"):
         found, curves = _by_load(points.where(law=law), law)
         rows |= found
-        series |= {f"{word}, {law}": each for word, each in curves.items() if law in ("2 ms", "1 + exp 1 ms")}
+        if law in PLOTTED:
+            series |= {f"{word}{PLOTTED[law]}": each for word, each in curves.items()}
     main = {name.removeprefix("2 ms: "): value for name, value in rows.items() if name.startswith("2 ms: ")}
     rows |= _shapes(main, _loads(points.where(law="2 ms")))
     return Reduced(rows, {"latency": series})

@@ -211,6 +211,16 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["good.toml", "--tasks", "0"], "--tasks 0: expected"),
         (["good.toml", "--conf", "x"], "--conf x: expected KEY=VALUE"),
     ],
+    "papers": [
+        (["totm"], "paper totm; did you mean totem?: expected one of toto, totem, tomp, hybrid, dpg"),
+        (["toto", "--table", "9"], "table 9: toto has tables 1, 2, 3, 4, 5"),
+        (["toto", "--figure", "3"], "figure 3 of toto is a listing"),
+        (["toto", "--claim", "nope"], "claim nope: toto has claims"),
+        (["--table", "x"], "--table x: expected"),
+        (["--tasks", "0"], "--tasks 0: expected"),
+        (["--plain", "--master", "local[1]"], "--plain runs without Spark"),
+        (["tomp", "--plain", "--out", "occupied"], "--out occupied: holds thesis.tex"),
+    ],
     "measure": [([], "missing argument"), *NO_TRACE],
     "report": [([], "missing argument"), *NO_TRACE],
     "swarm": [

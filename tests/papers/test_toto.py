@@ -67,7 +67,7 @@ def test_omega_over_all_phases() -> None:
 
 
 def test_the_cores_alone_take_longer_than_formula_1_says() -> None:
-    """At 200/s over ways of 2 ms: 40 ms by the formula on the shares that are expected, 41.4 in one run, 42.8 in many."""
+    """At 200/s, ways of 2 ms: 40 ms by the formula on the expected shares, 41.4 in one run, 42.8 over many."""
     shares = {"5,1": 0.36, "6,1": 0.27, "6,2": 0.19, "7,1": 0.07, "7,2": 0.08, "8,2": 0.016}
     given = {"n": N, "protocol": "toto", "regime": "poisson", "delay_us": 2000, "messages": 4000, "rate": 200.0}
     found = [COMPUTE["growth"](given, seed)["latency"] for seed in range(1, 7)]

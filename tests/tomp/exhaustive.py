@@ -75,9 +75,7 @@ CASES = [
     Case("2 hosts, 1 message", (0, 0), 1, Counts(34, (0, 0), (0, 0), (0, 0)), quick=True),
     Case("2 hosts, 2 messages", (0, 0), 2, Counts(351_206, (0, 0), (0, 0), (0, 0))),
     Case("2 hosts, 2 messages, clocks 0 and 3", (0, 3), 2, Counts(351_206, (0, 0), (0, 0), (0, 0))),
-    Case(
-        "3 hosts, 1 message, the paper's clocks", (14, 15, 16), 1, Counts(494_262, (0, 0), (0, 0), (0, 0)), quick=True
-    ),
+    Case("3 hosts, 1 message, the paper's clocks", (14, 15, 16), 1, Counts(494_262, (0, 0), (0, 0), (0, 0))),
 ]
 CONTROLS = [
     Case("E1 2 hosts, 1 message", (0, 0), 1, Counts(34, (4, 4), (0, 0), (4, 4)), book=NoJump, quick=True),

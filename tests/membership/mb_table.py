@@ -376,12 +376,20 @@ def mb32(n: int, t: float, seed: int = 1) -> Figures:
 
 
 def mb34(n: int, t: float, seed: int = 1, until: float = 400) -> Figures:
-    """Of the layer alone: all that carries messages or answers from 1 to 2 is lost, all else passes, heartbeats too.
+    """Of the layer alone: what carries messages or answers from 1 to 2 is lost; heartbeats and repair pass."""
+    return _unheard("MB34", "data, answers 1>2", n, t, seed, until)
 
-    With a third member whatever 2 lacks is repaired by others, and nobody minds.  Who needs answers strikes the link
+
+def mb34_unrepaired(n: int, t: float, seed: int = 1, until: float = 400) -> Figures:
+    """MB34, and what repairs is lost on this link as well."""
+    return _unheard("MB34 repair", "data, answers, repair 1>2", n, t, seed, until, "Retrans")
+
+
+def _unheard(name: str, words: str, n: int, t: float, seed: int, until: float, *lost: str) -> Figures:
+    """With a third member whatever 2 lacks is repaired by others, and nobody minds.  Who needs answers strikes the link
     every 2.5 T, and the third strike parts the two (decision 0140)."""
-    run = Run(n, t, cut({(1, 2)}, packets=("Data", "Retrans", "Unicast", "FlushData")), until=until, seed=seed)
-    figures = settled("MB34", "data, answers 1>2", run, on=4 if answering() else 0, after=15, silence=8)
+    run = Run(n, t, cut({(1, 2)}, packets=("Data", "Unicast", "FlushData", *lost)), until=until, seed=seed)
+    figures = settled(name, words, run, on=4 if answering() else 0, after=15, silence=8)
     figures.more = f"{run.count(0)} views in {until:.0f} T"
     figures.expect(run.count(0) <= 15, figures.more)
     return largest(figures, run, *((without(n, 1), without(n, 2)) if answering() else (without(n),)))
@@ -467,5 +475,5 @@ SHORT = ROWS | {
     "MB23": _with(mb23, until=100),
     "MB31": _with(mb31, calm=400, cap=40),
 }  # fmt: skip
-LAYER_ONLY = {"MB34": mb34}
+LAYER_ONLY = {"MB34": mb34, "MB34 repair": mb34_unrepaired}
 NEEDS_FOUR = ("MB3", "MB5", "MB30")  # meaningless for three members

@@ -7,12 +7,12 @@ from functools import partial
 
 import pytest
 from mb import under
-from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33, mb34
+from mb_table import LAYER_ONLY, NEEDS_FOUR, ROWS, SHORT, mb33
 
 ONCE = ("MB21", "MB22")  # of each the first row only
 FIVE = {"MB3", "MB5", "MB6", "MB8", "MB12", "MB18", "MB19 MB8", "MB24", "MB25", "MB27 quick", "MB28 long", "MB30"}
-ORDERED = ("MB1", "MB4", "MB9", "MB12", "MB17", "MB24", "MB28 long", "MB34")
-ON_THE_LAYER = SHORT | {"MB34": partial(mb34, until=100)}
+ORDERED = ("MB1", "MB4", "MB9", "MB12", "MB17", "MB24", "MB28 long", *LAYER_ONLY)
+ON_THE_LAYER = SHORT | {name: partial(row, until=100) for name, row in LAYER_ONLY.items()}
 TESTED = [name for name in SHORT if not name.startswith(ONCE)] + ["MB21 link 1-2 1.5", "MB22 link 1-2"]
 
 
@@ -39,7 +39,8 @@ def test_row_on_the_layer(name):
 
 
 @pytest.mark.parametrize(
-    ("protocol", "name"), [*((p, name) for p in ("hybrid", "toto") for name in ORDERED), ("tomp", "MB34")]
+    ("protocol", "name"),
+    [*((p, name) for p in ("hybrid", "toto") for name in ORDERED), *(("tomp", name) for name in LAYER_ONLY)],
 )
 def test_row_under_an_order(name, protocol):
     for n in (3, 5):

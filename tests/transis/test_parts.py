@@ -293,6 +293,21 @@ def test_from_the_second_repetition_on_by_multicast() -> None:
     assert casts == [2, -1, -1, -1]
 
 
+def test_repetitions_are_few_until_something_is_acknowledged() -> None:
+    one = Unicasts(1, V, (1, 2), 40 * MS)
+    for k in range(100):
+        one.send(0, 2, Sent(frame(counter=k + 1)))
+    sizes, now = [], 0
+    for _ in range(6):
+        assert one.due is not None
+        now = one.due
+        sizes.append(sum(isinstance(action, Transmit) for action in one.repeat(now)))
+    assert sizes == [16, 8, 4, 2, 1, 1], "each time half as many"
+    one.acked(now, 2, 30)
+    assert one.due is not None and one.due <= now + one.pairs[2].rto
+    assert sum(isinstance(action, Transmit) for action in one.repeat(one.due)) == 2, "more go when one has arrived"
+
+
 def test_a_copy_for_another_acknowledges_nothing_here() -> None:
     one = Unicasts(1, V, (1, 2, 3), 400 * MS)
     for _ in range(3):

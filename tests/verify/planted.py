@@ -511,7 +511,8 @@ DAMAGES: dict[str, tuple[Callable[[Story], None], set[str]]] = {
     "a view at the very end": (late_view, {"L1", "L2"}),
     "never back": (never_back, {"L1", "L8"}),
     "a reception lost": (
-        drop(Kind.RECEIVE, lambda s: lambda life, k: life[k].service == 4 and delivered_elsewhere(s)(life, k)),
+        drop(Kind.RECEIVE, lambda s: lambda life, k: (
+            life[k].service == 4 and life[k].sender != life[k].member and delivered_elsewhere(s)(life, k))),
         {"S20"}),
     "received late": (receives_late, {"S20"}),
     "another group at the end": (last_told, {"S22"}),

@@ -161,6 +161,11 @@ class Membership:
         self.stay.met(now, peer)
         return self._end(now)
 
+    def hears(self, peer: Peer) -> bool:
+        """This life of it, as of now."""
+        link = self._links.get(peer.id)
+        return link is not None and link.hears and link.incarnation == peer.incarnation
+
     def ignored(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
         """A packet that `heard` has not let pass: perhaps it shows two lives of one id, or my T after all."""
         rival = packet.rival if type(packet) is Hello else None

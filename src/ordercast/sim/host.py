@@ -112,11 +112,11 @@ class Host:
 
     __slots__ = (
         "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "caller",
-        "clock", "consumer", "cost", "counter", "delivered", "disk", "drained", "drops", "earlier", "id", "incarnation",
-        "incoming", "known", "last", "late", "left", "listens", "lives", "machine", "nets", "offset", "owed", "own",
-        "paused", "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple", "stack",
-        "suspended", "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view", "views",
-        "wall_ns",
+        "clock", "consumer", "cost", "counter", "delivered", "disk", "doomed", "drained", "drops", "earlier", "id",
+        "incarnation", "incoming", "known", "last", "late", "left", "listens", "lives", "machine", "nets", "offset",
+        "owed", "own", "paused", "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple",
+        "stack", "suspended", "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view",
+        "views", "wall_ns",
     )  # fmt: skip
 
     def __init__(
@@ -209,3 +209,4 @@ class Host:
         self.view: tuple[int, ...] = ()
         self.busy = False
         self.left = False
+        self.doomed = False  # it crashed in this handler, and is gone after it

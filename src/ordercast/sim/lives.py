@@ -167,7 +167,7 @@ class Lives:
 
     def resume(self, host: Host) -> None:
         """What it was about to do first, then packets that came meanwhile, then late timers."""
-        if not host.up or not host.paused:
+        if not host.up or not host.paused or host.doomed:
             return
         host.paused = False
         host.refresh()
@@ -216,7 +216,7 @@ class Lives:
 
     def crash_inside(self, host: Host, then: Callable[[], None]) -> None:
         """Nothing more is done by this process; it is gone after this handler."""
-        host.paused = True
+        host.paused = host.doomed = True
         host.refresh()
         self.schedule.later(self.schedule.time, self._sprung, host, (host.incarnation, then))
 

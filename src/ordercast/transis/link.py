@@ -14,6 +14,7 @@ Differs from the papers:
   D1  Who is done with an exchange keeps it when the attempt fails (plan.py): somebody may have installed it.
   D2  What a protocol says in Gather, before the freeze, is still sent: it belongs to the old view, and entries count
       it; only new frames wait.  What it says later is known by the view it names, and discarded.
+  D3  Signs of life are what goes to all: answers and repair say nothing of the path that messages take.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from ordercast.transis import report
 from ordercast.transis.barrier import Barrier
 from ordercast.transis.flush import FLUSH, FLUSH_NACK, BadEntry, Early, Flush
 from ordercast.transis.install import closing, views
-from ordercast.transis.packets import FlushData, FlushNack, FlushState, FlushToken, Retrans
+from ordercast.transis.packets import FlushData, FlushNack, FlushState, FlushToken, Nack, Retrans, UAck, Unicast
 from ordercast.transis.plan import LayerEntry, Plan
 from ordercast.transis.talk import PACKETS, Talk
 from ordercast.transis.traffic import Traffic
@@ -61,6 +62,7 @@ SYNC, OPEN, LEAVE = "sync", "open", "leave"  # timers
 
 _encode = msgspec.msgpack.Encoder().encode
 _FLUSH_PACKETS = frozenset((FlushToken, FlushData, FlushState, FlushNack))
+_UNICAST = frozenset((Unicast, UAck, Nack, Retrans))  # none prolongs hearing: a path of these alone is no link
 
 
 class Link(Layer):
@@ -140,7 +142,8 @@ class Link(Layer):
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
         if self.parted:
             return []
-        actions = self.membership.heard(now, source)
+        no_sign = type(packet) in _UNICAST and self.membership.hears(source)
+        actions = [] if no_sign else self.membership.heard(now, source)
         if actions is None:
             told = [] if source.id == self.me else [dropped("not admitted", member=source.id)]  # my own id was counted
             return [*told, *self._carry(now, self.membership.ignored(now, source, packet))]
@@ -391,8 +394,7 @@ class Link(Layer):
         self.flush = self.plan = self.state = None
         self.frozen_told = False
         out += self._carry(now, self.membership.installed(now))
-        out.append(SetTimer(OPEN, now))  # in a step of its own: the view has then reached the application
-        return out
+        return [*out, SetTimer(OPEN, now)]  # in a step of its own: the view has then reached the application
 
     def status(self) -> dict[str, Any]:
         return report.status(self)

@@ -4,7 +4,9 @@ Numbers count from 1 in each direction.  Acknowledgements are cumulative and rid
 every Status, or go alone after T_status.  What is not acknowledged is repeated after 4 x the smoothed round trip, at
 the earliest T/50 after its acknowledgement may have gone alone, doubling to T/4; from the second repetition on by
 multicast with the addressee named, so that a broken unicast path alone costs no view; and so goes the acknowledgement
-of what came again.  One that stands for 2 T although its addressee is heard shows a stuck link.
+of what came again.  What goes again at once is bounded: half as many at each repetition, twice as many, and those that
+were put off first, with each acknowledgement (as TCP does); else repetitions alone may fill the buffers of a group that
+was too busy to acknowledge.  One that stands for 2 T although its addressee is heard shows a stuck link.
 All of it is forgotten at a view change.
 """
 
@@ -20,6 +22,7 @@ from ordercast.types import MemberId, Nanoseconds, ViewId
 
 UNICAST, UACK = "unicast", "uack"  # timers
 STUCK_TRIES = 6  # so that a pause of this member accuses nobody
+REPEATED_AT_FIRST = 16  # of one pair at once
 
 
 class _Sent:
@@ -32,7 +35,7 @@ class _Sent:
 class _Pair:
     """With one other member."""
 
-    __slots__ = ("acked", "again", "came", "early", "out", "owes", "rto", "sent", "trip", "waiting")
+    __slots__ = ("acked", "again", "came", "early", "out", "owes", "repeats", "rto", "sent", "trip", "waiting")
 
     def __init__(self, rto: Nanoseconds) -> None:
         self.sent = self.acked = 0  # own numbers
@@ -44,6 +47,7 @@ class _Pair:
         self.again = False  # it came again: an acknowledgement was lost
         self.trip: Nanoseconds = 0  # smoothed round trip
         self.rto = rto
+        self.repeats = REPEATED_AT_FIRST  # at most so many at once
 
 
 class Unicasts:
@@ -103,14 +107,18 @@ class Unicasts:
         self.due = None
         out: list[Action] = []
         for to, pair in self.pairs.items():
-            for number, sent in pair.out.items():
-                if sent.due > now:
-                    continue
+            again = [number for number, sent in pair.out.items() if sent.due <= now]
+            for number in again[: pair.repeats]:
+                sent = pair.out[number]
                 sent.tries += 1
                 sent.at, sent.due = now, now + min(self.most_ns, pair.rto << min(sent.tries, 20))
                 many = sent.tries > 1
                 out.append(Note("unicast again", {"to": to, "all": many}))
                 out.append(Transmit(0, ALL if many else to, self._packet(to, pair, number)))
+            for number in again[pair.repeats :]:
+                pair.out[number].due = now + self.most_ns
+            if again:
+                pair.repeats = max(1, pair.repeats // 2)
         due = min((sent.due for pair in self.pairs.values() for sent in pair.out.values()), default=None)
         return out if due is None else out + self._set(due)
 
@@ -156,7 +164,17 @@ class Unicasts:
                 pair.trip = trip if not pair.trip else (7 * pair.trip + trip) // 8
         pair.acked = upto
         pair.rto = min(self.most_ns, max(self.least_ns, 4 * pair.trip))
-        return self._push(now, source, pair)
+        return [*self._go_on(now, pair), *self._push(now, source, pair)]
+
+    def _go_on(self, now: Nanoseconds, pair: _Pair) -> list[Action]:
+        """Something arrives again: more may be repeated at once, and what was put off is due."""
+        pair.repeats = min(UNICASTS_MAX, 2 * pair.repeats)
+        oldest = next(iter(pair.out.values()), None)
+        if oldest is None or oldest.due <= now + pair.rto:
+            return []
+        for sent in list(pair.out.values())[: pair.repeats]:
+            sent.due = min(sent.due, now + pair.rto)
+        return self._set(now + pair.rto)
 
     def acks(self, now: Nanoseconds) -> list[Action]:
         """The timer: acknowledge alone what nothing else acknowledged."""

@@ -266,7 +266,7 @@ def _receptions(run: Run, member: int) -> Array:
     cache: dict[int, Array] = run.__dict__.setdefault("_reception_times", {})
     if member not in cache:
         c, units = run.columns, run.units
-        rows = run.of(Kind.RECEIVE)
+        rows = np.concatenate((run.of(Kind.RECEIVE), run.originates))  # who sends it has it, whatever happens next
         rows = rows[c["member"][rows] == member]
         owner = run.owners(rows)
         count = c["count"][rows].astype(np.int64)

@@ -168,7 +168,7 @@ def s20(run: Run) -> Finding:
     recorded = Level[run.header.level.upper()] >= Level.FULL
     several = "S23" in run.header.promises
     for life in run.lives:
-        for row in life.of(Kind.RECEIVE):
+        for row in (*life.of(Kind.RECEIVE), *life.of(Kind.ORIGINATE)):  # who sends it has it, whatever happens next
             for message in messages(row):
                 key = (life.member, message)
                 received[key] = min(row.time_ns, received.get(key, row.time_ns))

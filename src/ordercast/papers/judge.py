@@ -112,7 +112,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _comparable(published: Plain | None, ours: Plain) -> bool:
-    return published is not None and _is_number(published) == _is_number(ours) and type(published) is not str
+    """Numbers with numbers, words with words; what a paper says in words of a number or of a yes is only shown."""
+    return published is not None and all(kind(published) == kind(ours) for kind in (_is_number, _is_word))
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _difference(published: Plain | None, ours: Plain | None) -> float | None:

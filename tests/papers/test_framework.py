@@ -140,6 +140,11 @@ def test_rows_are_judged_as_they_say() -> None:
     assert verdict("a b", published="a b") == WITHIN and verdict("a", published="a b") == OUTSIDE
     assert verdict("a", published="a b", expected="a", why="because") == EXPLAINED, "words differ from words"
     assert verdict("a", published="a b", expected="a") == OUTSIDE
+    span = {"published": "30-40", "expected": 36.0, "absolute": 8.0}
+    assert verdict(31.0, **span) == WITHIN and verdict(41.0, **span) == OUTSIDE, "a span is a number twice"
+    assert verdict(41.0, **span, why="because") == EXPLAINED and verdict(45.0, **span, why="because") == OUTSIDE
+    assert verdict(31.0, published="30-40") == WITHIN and verdict(29.0, published="30-40") == OUTSIDE
+    assert verdict(31.0, published="about 40", expected=31.0) == WITHIN, "words are not compared with a number"
     assert verdict(True, published="it falls", expected=True) == WITHIN
     assert verdict(False, published="it falls", expected=True, why="no excuse") == OUTSIDE
     assert verdict(5.05, published=5.0, absolute=0.06) == WITHIN

@@ -160,7 +160,7 @@ def e12() -> str:
     ], [
         "Sent: x, z, y. The sender of z does not hear itself; a third site misses z and hears this report.",
         f"    by the letter the third delivers {_names(soon)}, and then {_names(late)}",
-        f"    here {_names(waits)}, and once somebody tells of z {_names(whole)}",
+        f"    here {_names(waits)}; and {_names(whole)} as soon as somebody tells of z",
     ])  # fmt: skip
 
 

@@ -10,8 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import errata_dpg
 import errata_hybrid
 import errata_tomp
+import errata_totem
 from msgspec import Struct
 from tests.mutants.cases import CASES, Case, messages, said
 from tests.mutants.votes import LETTERS, HalfQuorum, NoClosing
@@ -159,9 +161,10 @@ def write(docs: Path) -> Path:
     pages = docs.parent / "protocols"
     papers = [
         ("toto", "ToTo", TOTO),
+        ("totem", "Totem", table_of(pages / "totem.md", r"T\d+", errata_totem.PICTURES)),
         ("tomp", "TOMP", table_of(pages / "tomp.md", r"E\d+", errata_tomp.PICTURES)),
         ("hybrid", "Hybrid", table_of(pages / "hybrid.md", r"H\w+", errata_hybrid.PICTURES)),
-        ("dpg", "DPG", table_of(pages / "dpg.md", r"E\d+(?:, E\d+)?")),
+        ("dpg", "DPG", table_of(pages / "dpg.md", r"E\d+", errata_dpg.PICTURES)),
     ]
     lines = [
         "# Errata of the papers", "",
@@ -169,7 +172,9 @@ def write(docs: Path) -> Path:
         "Each has its smallest counterexample: a picture made by running the letter of the paper beside what is built",
         "here, or a test. Written by `make papers-docs`; a case that does not come out as told here stops it.", "",
         "In causal orders time runs upwards, a lane for each machine; dashed messages are agreed, the others causal",
-        "only; an arrow leads to what a message acknowledges. In schedules time runs to the right.", "",
+        "only; an arrow leads to what a message acknowledges. In schedules time runs to the right. In precedence",
+        "graphs messages stand in the order of the network; an arrow leads to what comes later, a thick one says that",
+        "nothing lies between, dashed: unless a named message does. What only the letter gives is red.", "",
     ]  # fmt: skip
     for name, title, found in papers:
         lines += [f"## {title}", ""]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +56,58 @@ def test_every_experiment_is_one(paper: book.Paper, quick: bool) -> None:
         assert set(runs.figures) <= set(figures.FIGURES) | set(getattr(paper.module, "FIGURES", {}))
 
 
-def test_what_explanations_name_is_there() -> None:
-    """A test file, or an item by its command."""
-    root = Path(__file__).resolve().parents[2]
-    for paper, item in ITEMS:
-        for row in item.row:
-            for see in filter(None, (part.strip() for part in row.see.split(";"))):
-                if see.startswith("ordercast papers "):
-                    words = see.split()[2:]
-                    kinds = {"--table": "table", "--figure": "figure", "--claim": "claim"}
-                    wanted = [(kinds[a], b) for a, b in zip(words[1::2], words[2::2], strict=True)]
-                    there = {(each.kind, str(each.key)) for each in book.paper(words[0]).item}
-                    assert wanted and set(wanted) <= there, f"{paper.name} {item.id}: {see}"
-                else:
-                    assert (root / see.partition("::")[0]).is_file(), f"{paper.name} {item.id}: {see}"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def runnable(see: str) -> bool:
+    """A test (a file, or one of it by name), or an item by its command."""
+    if see.startswith("ordercast papers "):
+        words = see.split()[2:]
+        kinds = {"--table": "table", "--figure": "figure", "--claim": "claim"}
+        wanted = {(kinds[a], b) for a, b in zip(words[1::2], words[2::2], strict=True)}
+        return bool(wanted) and wanted <= {(each.kind, str(each.key)) for each in book.paper(words[0]).item}
+    file, _, test = see.partition("::")
+    if not file.startswith("tests/") or not (ROOT / file).is_file():
+        return False
+    return f"def {test or 'test_'}" in (ROOT / file).read_text(encoding="utf-8")
+
+
+def leads_on(see: str) -> bool:
+    """A page that itself names what can be run."""
+    named = re.findall(r"`([^`]+)`", (ROOT / see).read_text(encoding="utf-8")) if (ROOT / see).is_file() else []
+    return any(runnable(each.strip()) for each in named if each.startswith(("tests/", "ordercast papers ")))
+
+
+EXPLAINED_ROWS = [(f"{paper.name} {item.id} {row.name}", row) for paper, item in ITEMS for row in item.row if row.why]
+
+
+def test_every_explanation_names_what_a_reader_can_run() -> None:
+    assert len(EXPLAINED_ROWS) > 100
+    for place, row in EXPLAINED_ROWS:
+        named = [part.strip() for part in row.see.split(";") if part.strip()]
+        assert named, f"{place}: nothing is named"
+        for see in named:
+            assert runnable(see) or (see.endswith(".md") and leads_on(see)), f"{place}: {see}"
+
+
+def test_what_is_no_test_and_no_item_is_seen() -> None:
+    good = "tests/papers/test_framework.py"
+    assert runnable(good) and runnable(f"{good}::test_an_item_is_whole") and runnable("ordercast papers toto --table 4")
+    for bad in (f"{good}::test_nothing", "tests/papers/none.py", "src/ordercast/papers/book.py",
+                "ordercast papers toto", "ordercast papers toto --table 9", "README.md"):  # fmt: skip
+        assert not runnable(bad), bad
+    assert not leads_on("LICENSE") and not leads_on("docs/none.md")
+
+
+def test_what_listings_lead_to_is_there() -> None:
+    leads = [lead for _, item in ITEMS for lead in item.leads]
+    assert len([item for _, item in ITEMS if item.kind == "listing"]) == 6 and len(leads) >= 6
+    for lead in leads:
+        path, _, part = lead.rstrip(")").partition(" (")
+        assert (ROOT / path).exists(), lead
+        words = re.findall(r"\b[A-Z]\d+\b", part)
+        text = (ROOT / path).read_text(encoding="utf-8") if words else ""
+        assert all(word in text for word in words), lead
 
 
 def test_data_with_a_fault_is_refused() -> None:
@@ -98,6 +138,13 @@ def test_rows_are_judged_as_they_say() -> None:
     assert verdict(130.0, **near, why="because", found=121.0) == OUTSIDE
     assert verdict(5, published=5) == WITHIN and verdict(6, published=5) == OUTSIDE
     assert verdict("a b", published="a b") == WITHIN and verdict("a", published="a b") == OUTSIDE
+    assert verdict("a", published="a b", expected="a", why="because") == EXPLAINED, "words differ from words"
+    assert verdict("a", published="a b", expected="a") == OUTSIDE
+    span = {"published": "30-40", "expected": 36.0, "absolute": 8.0}
+    assert verdict(31.0, **span) == WITHIN and verdict(41.0, **span) == OUTSIDE, "a span is a number twice"
+    assert verdict(41.0, **span, why="because") == EXPLAINED and verdict(45.0, **span, why="because") == OUTSIDE
+    assert verdict(31.0, published="30-40") == WITHIN and verdict(29.0, published="30-40") == OUTSIDE
+    assert verdict(31.0, published="about 40", expected=31.0) == WITHIN, "words are not compared with a number"
     assert verdict(True, published="it falls", expected=True) == WITHIN
     assert verdict(False, published="it falls", expected=True, why="no excuse") == OUTSIDE
     assert verdict(5.05, published=5.0, absolute=0.06) == WITHIN
@@ -154,27 +201,56 @@ def test_a_run_that_is_done_is_not_repeated(tmp_path: Path) -> None:
     assert sorted((tmp_path / "runs" / "parts").iterdir()) == before and counted == [(len(before), len(before))]
 
 
+def parts(out: Path) -> dict[str, int]:
+    """Finished runs, and when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in (out / "runs" / "parts").glob("*.parquet")}
+
+
+def killed_when(command: list[str], out: Path, reached: Callable[[], bool]) -> dict[str, int]:
+    """Start it, SIGKILL it and all it started there, and what it had finished by then."""
+    process = subprocess.Popen([*command, "--out", out], stdout=subprocess.DEVNULL, start_new_session=True)
+    until = time.monotonic() + 60
+    while not reached():
+        assert process.poll() is None and time.monotonic() < until, "it does not come to where it is to be killed"
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    return parts(out)
+
+
 def test_killed_anywhere_and_started_again_it_gives_the_same(tmp_path: Path) -> None:
-    """SIGKILL after the first runs, then again; every finished run is kept, and the files are the same bytes."""
-    command = [sys.executable, "-m", "ordercast", "papers", "toto", "--table", "2", "--quick", "--plain"]
-    whole = tmp_path / "whole"
+    """SIGKILL during the first runs, in the middle, and while tables are written: every finished run is kept, none is
+    repeated, and in the end the files are the same bytes."""
+    command = [
+        sys.executable,
+        "-m",
+        "ordercast",
+        "papers",
+        "toto",
+        "--table",
+        "2",
+        "--table",
+        "3",
+        "--quick",
+        "--plain",
+    ]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert subprocess.run([*command, "--out", whole], capture_output=True, timeout=120, check=False).returncode == 0
-    cut = tmp_path / "cut"
-    for wanted in (1, 3):
-        process = subprocess.Popen([*command, "--out", cut], stdout=subprocess.DEVNULL, start_new_session=True)
-        until = time.monotonic() + 60
-        while time.monotonic() < until and process.poll() is None:
-            if (cut / "runs").exists() and len(done(cut)) >= wanted:
-                break
-            time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        kept = {path.name: path.stat().st_mtime_ns for path in (cut / "runs" / "parts").glob("*.parquet")}
-        assert len(kept) >= wanted
+    total, kept = len(done(whole)), {}
+    for wanted in (1, total // 2):
+        found = killed_when(command, cut, lambda wanted=wanted: (cut / "runs").exists() and len(done(cut)) >= wanted)
+        assert kept.items() <= found.items() and wanted <= len(found) < total
+        kept = found
+    (cut / "toto").mkdir()
+    os.mkfifo(cut / "toto" / "table2.json")  # whoever writes there waits: the table is half written
+    table = cut / "toto" / "table2.csv"
+    found = killed_when(command, cut, lambda: table.exists() and table.stat().st_size > 0)
+    assert kept.items() <= found.items() and len(found) == total and not (cut / "toto.html").exists()
+    (cut / "toto" / "table2.json").unlink()
+    table.write_bytes(table.read_bytes()[:40])  # and what a disk may have of it
     assert subprocess.run([*command, "--out", cut], capture_output=True, timeout=120, check=False).returncode == 0
     assert files(cut) == files(whole)
-    after = {path.name: path.stat().st_mtime_ns for path in (cut / "runs" / "parts").glob("*.parquet")}
-    assert kept.items() <= after.items() and sorted(done(cut)) == sorted(done(whole))
+    assert parts(cut) == found and sorted(done(cut)) == sorted(done(whole))
 
 
 def test_interrupted_it_keeps_what_was_done(tmp_path: Path) -> None:
@@ -196,6 +272,18 @@ def test_a_failed_run_is_told_and_can_be_tried_again(tmp_path: Path) -> None:
     number = done(tmp_path)
     (again,) = reproduce.run(chosen, tmp_path, workers=1, retry=True)
     assert again.ok and set(done(tmp_path)) != set(number)
+
+
+def test_what_quick_left_out_is_told_and_not_listed(tmp_path: Path) -> None:
+    """Neither in a terminal nor on the page; the files have every row."""
+    results = reproduce.run(book.choose(["tomp"], [], [], ["latency"]), tmp_path, quick=True, workers=1)
+    (result,) = results
+    empty = [line.name for line in result.lines if line.ours is None]
+    said = page.words(result)
+    assert empty and f"{len(empty)} more rows need runs that --quick leaves out." in said
+    text = page.write_page(tmp_path, results).read_text()
+    assert "Made with --quick" in text and not [name for name in empty if name in said or f">{name}<" in text]
+    assert page.write_item(tmp_path, result)[0].read_text().count("\n") == 1 + len(result.lines)
 
 
 def test_what_is_written_tells_neither_time_nor_place(tmp_path: Path) -> None:

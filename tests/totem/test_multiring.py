@@ -317,6 +317,12 @@ def test_messages_of_groups_stay_where_nobody_wants_them() -> None:
     assert notes["filtered"]
 
 
+def test_on_a_cycle_nothing_is_kept_back() -> None:
+    """Whoever takes over a way must have what went by it: every frame goes to every ring but its own."""
+    notes = run(CYCLE, 5, groups=6, service="agreed", load=Load(rate=100.0))
+    assert not notes.get("filtered") and notes["forward"] >= 200 * (len(CYCLE) - 1)
+
+
 def test_a_gateway_that_is_left_alone_decides_what_nobody_wants() -> None:
     """No datagram comes, so there is no pause after any."""
     named = (NamedGroup(name="near", members=(1, 2)), NamedGroup(name="far", members=(1, 3)))

@@ -25,7 +25,12 @@ RECORD = "papers.json"
 @click.option("--claim", "claims", multiple=True, metavar="WORD", help="Only this claim; may be given again.")
 @click.option("--list", "listing", is_flag=True, help="Say what there is, and run nothing.")
 @click.option("--quick", is_flag=True, help="Few seeds and points: shapes and signs only.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory (default: out/papers).")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Directory (default: out/papers, with --quick out/papers-quick).",
+)
 @force_option
 @click.option("--retry", is_flag=True, help="Run failed ones again.")
 @click.option("--plain", is_flag=True, callback=alone, help="Without Spark, on the cores of this machine.")
@@ -51,8 +56,9 @@ def command(
     """Run the experiments of the papers again (NAME: toto, totem, tomp, hybrid, dpg; else all) and put what was
     published beside what comes out here.
 
-    Started again, it goes on with what is not done.  Exit code 1 if a value is outside and nothing explains it, a run
-    failed or a promise broke.
+    Writes a page for each paper, and for each table, figure and claim its rows as CSV and JSON, and its plots.  All of
+    it takes about half an hour, with --quick some minutes.  Started again, it goes on with what is not done.  Exit code
+    1 if a value is outside and nothing explains it, a run failed or a promise broke.
     """
     from ordercast.papers import book, page, reproduce
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -86,7 +87,8 @@ def agrees(row: Row, target: Plain | None, ours: Plain, quick: bool = False) -> 
     if row.low is not None or row.high is not None:
         return (row.low is None or ours >= row.low) and (row.high is None or ours <= row.high)  # type: ignore[operator]
     if not _is_number(target):
-        return isinstance(target, str)  # published in words: nothing to compare
+        least, most = _span(target) or (ours, ours)  # published in words: nothing to compare
+        return isinstance(target, str) and least <= ours <= most  # type: ignore[operator]
     relative = row.quick if quick and row.quick is not None else row.relative
     room = max(0.0 if relative is None else relative * abs(target), row.absolute or 0.0)  # type: ignore[arg-type]
     return abs(ours - target) <= room + 1e-12 * abs(target)  # type: ignore[operator, arg-type]
@@ -112,7 +114,16 @@ def _is_number(value: Any) -> bool:
 
 
 def _comparable(published: Plain | None, ours: Plain) -> bool:
-    return published is not None and _is_number(published) == _is_number(ours) and type(published) is not str
+    """Numbers with numbers and spans, words with words; other words of a number, or of a yes, are only shown."""
+    if _is_number(ours):
+        return _is_number(published) or _span(published) is not None
+    return published is not None and type(published) is type(ours)
+
+
+def _span(value: Any) -> tuple[float, float] | None:
+    """Of "30-40"."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)", value) if isinstance(value, str) else None
+    return (float(found[1]), float(found[2])) if found else None
 
 
 def _difference(published: Plain | None, ours: Plain | None) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ordercast.papers import draw
-from ordercast.papers.judge import EXPLAINED, OUTSIDE, WITHIN, Line
+from ordercast.papers.judge import EXPLAINED, NOT_JUDGED, OUTSIDE, WITHIN, Line
 from ordercast.papers.reproduce import Result, tally
 from ordercast.pipeline import plots, report
 from ordercast.pipeline.render import Content, Plot, Section, Table, number
@@ -63,7 +63,8 @@ def shown(value: Any, unit: str = "") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = number(value) if isinstance(value, int | float) else str(value)
-    return f"{text} {unit}" if unit and not isinstance(value, str) else text
+    bare = isinstance(value, str) and not value[-1:].isdigit()  # "slight degradation" has no unit, "30-40" has
+    return f"{text} {unit}" if unit and not bare else text
 
 
 def cells(line: Line) -> list[str]:
@@ -78,6 +79,16 @@ def cells(line: Line) -> list[str]:
             str(line.seeds or ""), difference, verdict]  # fmt: skip
 
 
+def run_lines(result: Result) -> tuple[list[Line], str]:
+    """The rows that have something to show, and what --quick left out, in words."""
+    shown = [line for line in result.lines if line.verdict != NOT_JUDGED or line.ours is not None]
+    left = len(result.lines) - len(shown)
+    return (
+        shown,
+        f"{left} more {'row needs' if left == 1 else 'rows need'} runs that --quick leaves out." if left else "",
+    )
+
+
 HEADS = ["", "published", "expected", "ours", "95 %", "seeds", "difference", "verdict"]
 
 
@@ -89,7 +100,8 @@ def words(result: Result) -> str:
     if item.kind == "listing":
         return f"{lines[0]}\n  a listing: {', '.join(item.leads)}"
     lines += [f"  failed: {text}" for text in result.failed[:5]] + [f"  broken: {text}" for text in result.broken[:5]]
-    table = [[cell if k < 7 else line.verdict for k, cell in enumerate(cells(line))] for line in result.lines]
+    shown, left = run_lines(result)
+    table = [[cell if k < 7 else line.verdict for k, cell in enumerate(cells(line))] for line in shown]
     if table:
         rows = [HEADS, *table]
         widths = [max(len(row[k]) for row in rows) for k in range(len(HEADS))]
@@ -97,8 +109,8 @@ def words(result: Result) -> str:
             sized = enumerate(zip(row, widths, strict=True))
             text = [cell.rjust(w) if 0 < k < 7 else cell.ljust(w) for k, (cell, w) in sized]
             lines.append("  " + "  ".join(text).rstrip())
-    told = (f"{line.why} See {line.see}." if line.see else line.why for line in result.lines if line.why)
-    lines += [f"  {why}" for why in dict.fromkeys(told)]
+    told = (f"{line.why} See {line.see}." if line.see else line.why for line in shown if line.why)
+    lines += [f"  {why}" for why in dict.fromkeys(told)] + ([f"  {left}"] if left else [])
     return "\n".join([*lines, f"  {summary([result])}"])
 
 
@@ -115,8 +127,13 @@ def summary(results: Sequence[Result]) -> str:
 def write_page(out: Path, results: Sequence[Result]) -> Path:
     """NAME.html: all items of one paper that are given."""
     paper = results[0].paper
-    content = Content(paper.title, f"{paper.authors}. {paper.text}".strip(" ."))
     rows = tally(results)
+    quick = (
+        " Made with --quick: few seeds and points, so that only shapes and signs are judged."
+        if rows[NOT_JUDGED]
+        else ""
+    )
+    content = Content(paper.title, f"{paper.authors}. {paper.text}{quick}".strip())
     content.facts = [
         ("items", str(sum(each.item.kind != "listing" for each in results))),
         *((f"rows {verdict}", str(rows[verdict])) for verdict in (WITHIN, EXPLAINED, OUTSIDE)),
@@ -137,12 +154,17 @@ def section(result: Result) -> Section:
     if item.leads:
         text.append(f"It leads to {', '.join(item.leads)}.")
     text += [f"A run failed: {why}." for why in result.failed] + [f"A promise broke: {why}." for why in result.broken]
-    note = f"Fitted or assumed: {', '.join(resting)}." if (resting := _resting(result)) else ""
-    tables = [Table("", HEADS, [list(cells(line)) for line in result.lines], note, whole=True)] if result.lines else []
+    lines, left = run_lines(result)
+    text += [left] if left else []
+    tables = [Table("", HEADS, [list(cells(line)) for line in lines], _resting(lines), whole=True)] if lines else []
     shown = [Plot(name, svg, caption) for _, name, svg, caption in pictures(result)]
     return Section(title, text, tables, shown, item.id)
 
 
-def _resting(result: Result) -> list[str]:
-    """Rows whose value does not stand for itself."""
-    return [f"{line.name} ({line.status})" for line in result.lines if line.status != "stated"]
+def _resting(lines: Sequence[Line]) -> str:
+    """Which values do not stand for themselves, in words."""
+    by: dict[str, list[str]] = {}
+    for line in lines:
+        if line.status != "stated":
+            by.setdefault(line.status, []).append(line.name)
+    return " ".join(f"{status.capitalize()}: {'; '.join(names)}." for status, names in by.items())

@@ -32,11 +32,13 @@ MS = 1_000_000
 
 
 class Ideal:
-    """n members; one message per frame; times in nanoseconds."""
+    """n members; one message per frame; times in nanoseconds; with `timers` false nobody is ever asked for a vote."""
 
-    def __init__(self, n: int, quorum: Callable[[int], int], delay_ns: int, timeout_ns: int = 1000 * MS) -> None:
+    def __init__(
+        self, n: int, quorum: Callable[[int], int], delay_ns: int, timeout_ns: int = 1000 * MS, timers: bool = True
+    ) -> None:
         members = tuple(range(1, n + 1))
-        self.n, self.delay_ns, self.now, self.count = n, delay_ns, 0, 0
+        self.n, self.delay_ns, self.timed, self.now, self.count = n, delay_ns, timers, 0, 0
         self.queue: list[tuple[int, int, int, Any]] = []  # when, number, rank, what
         self.timers: dict[tuple[int, str], int] = {}
         self.have = [[0] * n for _ in members]
@@ -57,11 +59,8 @@ class Ideal:
     def run(self) -> None:
         while self.queue:
             self.now, _, rank, what = heappop(self.queue)
-            if isinstance(what, Received):  # by all but its sender
-                for other in range(self.n):
-                    if other != rank:
-                        self.have[other][rank] = what.seq
-                        self._up(other, what)
+            if isinstance(what, Received):
+                self._arrive(rank, what)
             elif isinstance(what, str):
                 if self.timers.get((rank, what)) == self.now:
                     del self.timers[rank, what]
@@ -70,6 +69,13 @@ class Ideal:
                 core = self.cores[rank]
                 self.sent[rank + 1, core.sender.outbox.counter + 1] = self.now
                 self._do(rank, core.down(self.now, Submit(Submission([b"x"]))))
+
+    def _arrive(self, rank: int, event: Received) -> None:
+        """At all but its sender, whose rank this is."""
+        for other in range(self.n):
+            if other != rank:
+                self.have[other][rank] = event.seq
+                self._up(other, event)
 
     def _up(self, rank: int, event: Any) -> None:
         self._do(rank, self.cores[rank].up(self.now, event, 0))
@@ -83,7 +89,7 @@ class Ideal:
                 if frame.sender == rank + 1:
                     since = self.sent[frame.sender, frame.counter]
                     self.waits.append((since, self.now - since))
-            elif isinstance(action, SetTimer):
+            elif isinstance(action, SetTimer) and self.timed:
                 self.timers[rank, action.name] = action.at
                 self.at(action.at, rank, action.name)
             elif isinstance(action, CancelTimer):
@@ -99,14 +105,14 @@ class Ideal:
 
 
 def sender_latency_ms(parameters: dict[str, Any], seed: int) -> dict[str, float]:
-    """A run without the timer: n, protocol (toto or allack), regime, rate in all, delay_us, messages; a tenth is cut
-    off at the beginning, a quarter at the end, where large groups wait long for the last votes."""
+    """A run without the timer: n, protocol (toto or allack), regime, rate in all, delay_us, messages.  The first and
+    the last tenth of the messages do not count, nor what the last votes leave undelivered."""
     n, messages = parameters["n"], parameters["messages"]
     world = Ideal(
         n,
         (lambda n: n // 2 + 1) if parameters["protocol"] == "toto" else (lambda n: n + 1),
         round(parameters["delay_us"] * 1000),
-        timeout_ns=10**7 * MS,
+        timers=False,
     )
 
     def line(rank: int) -> Any:
@@ -117,6 +123,7 @@ def sender_latency_ms(parameters: dict[str, Any], seed: int) -> dict[str, float]
         for when, _, _ in islice(line(rank), share):
             world.at(when, rank, None)
     world.run()
-    last = max(world.sent.values())
-    waits = [wait for since, wait in world.waits if 0.1 * last <= since <= 0.75 * last]
+    sends, cut = sorted(world.sent.values()), messages // 10
+    begin, end = sends[cut], sends[-1 - cut]
+    waits = [wait for since, wait in world.waits if begin <= since <= end]
     return {"latency": sum(waits) / len(waits) / MS, "count": len(waits)}

@@ -12,7 +12,7 @@ import random
 from collections import deque
 from typing import Any
 
-from ordercast.contract import Control, Down, Note, Refuse, SetTimer, Setup, Submit, Up, ViewChange
+from ordercast.contract import Control, Down, Note, Refuse, Room, SetTimer, Setup, Submit, Up, ViewChange
 from ordercast.filing import Append, Remove, Rename, Sync
 from ordercast.groups import Above
 from ordercast.membership.primary import Knows
@@ -50,9 +50,12 @@ class Member:
         self.unknown: set[int] = set()
         self.standing: Standing | None = None
         self.notes: list[Note] = []
+        self.rooms = 0  # how often it was told that there is room again
         self.does(self.layer.start(0, setup.identity, {}))
 
     def does(self, actions: list[Any]) -> None:
+        log = self.layer.keeping.log
+        assert log is None or log._kept_bytes == sum(map(len, log._kept))
         if any(isinstance(action, Note) and action.name == "answered" for action in actions):
             self._held_by_all(actions)
         epoch = self.layer.replica.epoch
@@ -96,6 +99,8 @@ class Member:
             self.unknown |= numbers
         elif isinstance(event, Standing):
             self.standing = event
+        elif isinstance(event, Room):
+            self.rooms += 1
 
     def _held_by_all(self, actions: list[Any]) -> None:
         """A4: an answered durable call is on the disk of every member of the view."""

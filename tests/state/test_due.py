@@ -9,7 +9,7 @@ from abstract_order import Group, Member
 from test_layer import Chances, together
 
 from ordercast.contract import Note
-from ordercast.state import layer
+from ordercast.state import layer, replica
 from ordercast.state.machine import ENDED
 from ordercast.state.packets import Offer, decode
 from ordercast.state.replica import Phase
@@ -164,3 +164,19 @@ def a_later_state() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layer, "CALLS_PER_STEP", STEP)
         test_a_later_state_is_asked_of_a_donor_that_has_not_come_so_far(PRIMARY_MAJORITY)
+
+
+def test_who_was_refused_because_too_much_waits_hears_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "HELD_BYTES_MAX", 100)
+    group = Group(2, PRIMARY_MAJORITY)
+    group.view(1, 2)
+    group.run()
+    group.view(1, 2)
+    waits = group.of[2]
+    for _ in range(20):
+        group.of[1].call()
+    hear(group, 1, 2)
+    assert waits.layer.phase is Phase.OFFERING and waits.call() == "overloaded"
+    group.run()
+    assert waits.layer.phase is Phase.COMPLETE and waits.rooms == 1
+    assert waits.call() != "overloaded"

@@ -83,9 +83,9 @@ class Answers:
         self.bytes -= self._taken.pop(first)[1]
         return True
 
-    def room(self) -> list[Action]:
+    def room(self, *, crowded: bool) -> list[Action]:
         """Who was refused hears if there is room now."""
-        if self.refused and self.bytes <= self.bytes_max // 2:
+        if self.refused and not crowded and self.bytes <= self.bytes_max // 2:
             self.refused = False
             return [Up(Room())]
         return []

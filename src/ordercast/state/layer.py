@@ -137,7 +137,7 @@ class State(Layer):
 
     def _called(self, now: Nanoseconds, caller: Peer, said: Called, raw: bytes) -> list[Action]:
         mine = caller == self.me and self.answers.ordered(said.first, len(said.payloads))
-        out = self.answers.room() if mine else []
+        out: list[Action] = []
         if not said.payloads:
             return [*out, bad("no calls")]
         if self.phase is Phase.COMPLETE:
@@ -251,10 +251,11 @@ class State(Layer):
     # --------------------------------------------------------------------------------------------------------- the disk
 
     def _logged(self, now: Nanoseconds) -> list[Action]:
-        """After each input."""
+        """After each input; also, whoever found no room hears if there is some now."""
         if self.phase is Phase.ENDED:
             return []
-        return self._guard(self.keeping.write, now, self.phase is Phase.COMPLETE)
+        room = self.answers.room(crowded=self.replica.crowded) if self.answers.refused else []
+        return [*room, *self._guard(self.keeping.write, now, self.phase is Phase.COMPLETE)]
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
         return [*self._guard(self.keeping.stored, now, number), *self._vouch(), *self._logged(now)]
@@ -354,17 +355,17 @@ class State(Layer):
     def _without(self, now: Nanoseconds, sender: Peer, said: Without) -> list[Action]:
         """Somebody is no replica any more: nobody waits for it, and another serves in its place."""
         self.peers.pop(sender.id, None)
-        self.keeping.without(sender.id)
+        out = self.keeping.without(sender.id, self.peers)
         if self.council is not None:
             self.council.leave(sender.id)
-            return self._weigh(now, asked=True)
+            return out + self._weigh(now, asked=True)
         if self.meeting is not None:
             if self.meeting.needs(sender.id):
                 self.meeting = None  # the next view tries again
-                return self._stand(Phase.OFFERING, f"a state that member {sender.id} had")
-            return self._merge(now) if self.meeting.without(sender.id) else []
+                return out + self._stand(Phase.OFFERING, f"a state that member {sender.id} had")
+            return out + self._merge(now) if self.meeting.without(sender.id) else out
         gone = self.moving is not None and self.moving.without(sender.id)
-        return [Note("donor gone"), *self._anew(now)] if gone else []
+        return [*out, Note("donor gone"), *self._anew(now)] if gone else out
 
     def _end(self, why: str) -> list[Action]:
         """This member is no replica any more; the others go on without it."""

@@ -158,7 +158,7 @@ def test_bad_arguments_change_nothing() -> None:
         before = bus.n
         with pytest.raises(TypeError, match=r"Stock.add: Expected `int`, got `str` - at `count`"):
             await stocks[0].add("tea", "many")
-        with pytest.raises(ValueError, match="unknown service"):
+        with pytest.raises(ValueError, match="service best: calls in this group may be agreed, safe"):
             await stocks[0].add("tea", service="best")
         with pytest.raises(ValueError, match="service causal: calls in this group may be agreed, safe"):
             await stocks[0].add("tea", service="causal")

@@ -65,6 +65,7 @@ class Objects:
         self.classes: dict[tuple[str, bytes], type[Replica]] = {}  # what this program has for a name and a digest
         self.observers: list[Callable[[], None]] = []  # told after every step
         self._entries: World = {}
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {}  # of objects that are to come into being anew
 
     def new_step(self) -> Step:
         return Step(self._splits)
@@ -113,6 +114,7 @@ class Objects:
             if (yield from self._read(kept, fresh)):
                 break
         made = Bound(head, object, Here(name, self.step, door))
+        made.here.listeners = self._listeners.pop(name, made.here.listeners)
         made.become(fresh)
         Replica._place(object, made.here)
         made.placed = True
@@ -223,6 +225,7 @@ class Objects:
         self.present_now = present
         for key, entry in before.items():
             if type(entry) is Bound and key not in self._entries:
+                self._listeners[entry.head.name] = entry.here.listeners
                 Replica._place(entry.object, None)
         self._stepped()
 

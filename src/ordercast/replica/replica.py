@@ -100,6 +100,10 @@ class Door(Protocol):
     ) -> Any:
         """Order a call; to be awaited."""
 
+    def surely(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """Make a call that may be applied twice, again and again until it is known to be applied, or the group is left;
+        nobody waits for it."""
+
     def sync(self) -> Awaitable[None]:
         """Until everything is applied that was ordered before."""
 

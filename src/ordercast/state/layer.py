@@ -244,8 +244,8 @@ class State(Layer):
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == CATCH_UP and not self.entering and self.phase is not Phase.CATCHING:
             return []
-        due = self._enter if self.entering else self._catch_up
-        do = {CATCH_UP: due, SERVE: self._send, WRITE: self.keeping.more, RETRY: self.keeping.retry}[name]
+        more = {SERVE: self._send, WRITE: self.keeping.more, RETRY: self.keeping.retry}
+        do = more[name] if name != CATCH_UP else self._enter if self.entering else self._catch_up
         return [*self._guard(do, now), *self._logged(now)]
 
     # --------------------------------------------------------------------------------------------------------- the disk

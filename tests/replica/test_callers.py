@@ -13,6 +13,8 @@ from ordercast.errors import FateUnknown, NotPrimary
 from ordercast.replica.counter import Counter
 from ordercast.replica.dict import Change, Dict
 from ordercast.replica.lock import Lock
+from ordercast.replica.queue import Queue
+from ordercast.state import machine
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -104,6 +106,37 @@ def test_a_lock_that_was_left_is_given_up_though_the_call_was_not_applied(fate: 
         bus.present()
         await turns()
         assert await two.try_acquire() == 2
+
+    run(work())
+
+
+@pytest.mark.parametrize("fate", ["cancelled", "unknown"])
+def test_an_item_that_was_taken_and_never_handed_out_goes_back(fate: str) -> None:
+    """The call is applied, and its caller does not hear of it: another gets the item, before all others."""
+
+    async def work() -> None:
+        bus, members = three()
+        one, two, _ = await everywhere(members, "q", Queue[str])
+        await one.put("a")
+        await one.put("b")
+        bus.held = True
+        taking = asyncio.ensure_future(one.take())
+        await turns()
+        if fate == "cancelled":
+            taking.cancel()
+            bus.step()
+        else:
+            caller, calls = bus.waiting[0]
+            caller.replicas.take(machine.FateUnknown(calls.first, 1, "the view changed"))
+            bus.step()
+        with pytest.raises((asyncio.CancelledError, FateUnknown)):
+            await taking
+        assert two.lent() == {1: 1}
+        bus.held = False
+        bus.wake()
+        await turns()
+        assert two.lent() == {} and (await two.take()).value == "a"
+        bus.same()
 
     run(work())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from types import TracebackType
 
@@ -82,11 +82,6 @@ class Lock(Replica):
         except BaseException:  # who leaves the block is told, and holds it no longer than need be
             self._surely(lambda: self._release(fence))
             raise
-
-    def _surely(self, call: Callable[[], Awaitable[bool]]) -> None:
-        """A wish that nobody has any more does not stay in the line, whatever becomes of one call."""
-        if self._here is not None and self._here.door is not None:
-            self._here.door.surely(call)
 
     def _granted(self, ticket: int) -> int | None:
         """Its number; 0: the wish is gone, as it is after this member was away; None: wait."""

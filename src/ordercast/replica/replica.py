@@ -273,6 +273,11 @@ class Replica:
         assert self._here is not None
         return door.told(self._here.listeners, wanted)
 
+    def _surely(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """What nobody waits for any more is taken back, whatever becomes of one call."""
+        if self._here is not None and self._here.door is not None:
+            self._here.door.surely(call)
+
     def _door(self, what: str) -> Door:
         here = self._here
         if here is None or here.door is None:

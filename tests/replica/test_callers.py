@@ -110,6 +110,24 @@ def test_a_lock_that_was_left_is_given_up_though_the_call_was_not_applied(fate: 
     run(work())
 
 
+def test_an_object_that_comes_into_being_anew_gives_no_ticket_twice() -> None:
+    """Its state may hold wishes of before: who asks now is not taken for one of them."""
+
+    async def work() -> None:
+        bus, (one, two, _) = three()
+        bus.members = [two]
+        bus.present()
+        lock = await two.have("l", Lock())
+        assert await lock.acquire() == 1
+        bus.members = [one, two]
+        two.take_over(one)
+        await turns()
+        assert lock.owner == 2, "as it was here"
+        assert await lock.try_acquire() == 0
+
+    run(work())
+
+
 @pytest.mark.parametrize("fate", ["cancelled", "unknown"])
 def test_an_item_that_was_taken_and_never_handed_out_goes_back(fate: str) -> None:
     """The call is applied, and its caller does not hear of it: another gets the item, before all others."""

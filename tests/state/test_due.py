@@ -97,6 +97,9 @@ def test_own_calls_that_were_due_are_answered() -> None:
     numbers = [number for _ in range(3) for number in late.call()]
     hear(group, 3, 3)
     assert late.layer.phase is Phase.CATCHING and not late.answered
+    group.view(3, primary=False)
+    group.run(3)
+    assert not late.layer.replica.due and not late.answered, "the others may have decided without it"
     group.view(2, 3)
     group.run(2, 3)
     assert set(late.answered) == set(numbers) and not late.unknown

@@ -42,6 +42,7 @@ class Calling:
         self.me, self.provides, self._submit = me, provides, submit
         self._loop = asyncio.get_running_loop()
         self._number = 0  # of the last call that was handed to the core
+        self.tickets = 0  # of all objects, so that one that comes into being anew does not begin anew
         self._waiting: dict[int, Future] = {}  # calls on their way, by number
         self._unsent: list[tuple[bytes, bool, bool, Future]] = []
         self._unsent_bytes = 0
@@ -199,11 +200,10 @@ class ObjectDoor:
         self._safe, self._durable = safe, durable
         key = key_of(head)
         self._heads = [key + bytes((number,)) for number in range(256)]
-        self._tickets = 0
 
     def ticket(self) -> int:
-        self._tickets += 1
-        return self._tickets
+        self._calling.tickets += 1
+        return self._calling.tickets
 
     def call(
         self, method: Method, args: tuple[Any, ...], named: dict[str, Any], service: str | None, durable: bool | None

@@ -88,7 +88,8 @@ class Objects:
         if not isinstance(name, str) or not 0 < len(name.encode()) <= GROUP_NAME_BYTES_MAX:
             raise UsageError(f"object {short(name)}: expected a name of 1 to {GROUP_NAME_BYTES_MAX} bytes")
         if object._here is not None:
-            raise UsageError(f"object {name!r}: it is replicated already, as {object._here.name!r}")
+            there = f"it is, or was until its group was left, replicated as {object._here.name!r}"
+            raise UsageError(f"object {name!r}: {there}: expected a new object")
         head = head_of(name, object)
         return CONTROL + encode(Create(name, head.title, head.digest, head.merges, chunks_of(object)))
 
@@ -136,11 +137,6 @@ class Objects:
                 if self._entries.get(kept.key) is not kept:
                     return False
         return True
-
-    def unbind(self, object: Replica) -> None:
-        """The group is left: what the object holds stays readable."""
-        if object._here is not None:
-            object._here.door = None
 
     # -------------------------------------------------------------------------------------------------------- calls
 

@@ -168,7 +168,7 @@ class State(Layer):
     def _enter(self, now: Nanoseconds) -> list[Action]:
         """Apply what is still due from before the view, a little at a time: an Offer is of the state after it."""
         assert self.view is not None
-        out = self.replica.drain(CALLS_PER_STEP)
+        out = self.replica.drain(CALLS_PER_STEP, late=True)
         if self.replica.due:
             return [*out, SetTimer(CATCH_UP, now)]
         self.entering = False

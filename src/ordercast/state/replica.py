@@ -133,8 +133,8 @@ class Replica:
 
     # ------------------------------------------------------------------------------------------------------------ calls
 
-    def apply(self, entry: Entry) -> list[Action]:
-        """The next step, to the state as it is."""
+    def apply(self, entry: Entry, *, late: bool = False) -> list[Action]:
+        """The next step, to the state as it is; `late`: its view is over, and others may have decided without it."""
         said, caller, history = entry.said, entry.caller, self.history
         if isinstance(said, Arrived):
             history.peers = said.peers
@@ -150,7 +150,8 @@ class Replica:
             self.durable_n = history.n
         out: list[Action] = [self._note(caller, said.first, count, entry.irregular)]
         if entry.mine:
-            out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=entry.irregular)
+            wait = entry.irregular or late
+            out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=wait)
         return out
 
     def _grow(self, entry: Entry, first: int) -> None:
@@ -183,14 +184,14 @@ class Replica:
         """Where it stands once all that is due is applied."""
         return self.history.n + sum(entry.count for entry in self.due)
 
-    def drain(self, calls: int, upto: int | None = None) -> list[Action]:
+    def drain(self, calls: int, upto: int | None = None, *, late: bool = False) -> list[Action]:
         """Apply about so many calls of what is due, and none beyond that place."""
         out: list[Action] = []
         while self.due and calls > 0 and self.history.n != upto:
             entry = self.due.popleft()
             self.held_bytes -= len(entry.raw)
             calls -= entry.count
-            out += self.apply(entry)
+            out += self.apply(entry, late=late)
         return out
 
     def drop(self, why: str) -> list[Action]:

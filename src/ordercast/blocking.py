@@ -15,7 +15,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -25,6 +25,7 @@ from ordercast.live.group import Group as AsyncGroup
 from ordercast.live.group import GroupEvent
 from ordercast.live.join import join as async_join
 from ordercast.replica.replica import Replica
+from ordercast.words import short
 
 _END: Any = object()
 
@@ -39,6 +40,7 @@ class Thread:
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
+        self.over, self._lock = False, threading.Lock()  # whoever asks before it is over is answered
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -47,25 +49,38 @@ class Thread:
         try:
             self._loop.run_forever()
         finally:
+            self._loop.run_until_complete(self._give_up())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
+    async def _give_up(self) -> None:
+        """Whatever other threads still wait for."""
+        tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         """What this comes to; interrupted, it is cancelled there."""
-        if not self._thread.is_alive():
-            work.close()
-            raise Closed("the group was left")
         if threading.current_thread() is self._thread:
             work.close()
             raise UsageError("blocking: called by the member's own thread, which would wait for itself")
-        future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._lock:
+            if self.over:
+                work.close()
+                raise Closed("the group was left")
+            future: Future[Any] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise Closed("the group was left") from None
         except BaseException:
             future.cancel()
             raise
 
     def stop(self) -> None:
+        with self._lock:
+            self.over = True
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -106,6 +121,9 @@ class Group:
 
     def __getitem__(self, name: str) -> Any:
         """The object of this name."""
+        if name not in self._objects:
+            names = ", ".join(sorted(self._objects)) or "none"
+            raise UsageError(f"object {short(name)}: this program has not replicated it; it has {names}")
         return self._objects[name]
 
     def replicate(self, name: str, object: Replica, **words: Any) -> Any:
@@ -125,9 +143,17 @@ class Group:
 class Object:
     """A replicated object, for any thread."""
 
+    _thread: Thread
+    _object: Replica
+    _fences: threading.local
+
     def __init__(self, thread: Thread, object: Replica) -> None:
-        self._thread, self._object = thread, object
-        self._fences = threading.local()  # of a lock: the numbers that a thread entered it with
+        fences = threading.local()  # of a lock: the numbers that a thread entered it with
+        vars(self).update(_thread=thread, _object=object, _fences=fences)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refused, as it is everywhere outside of an ordered method."""
+        setattr(self._object, name, value)
 
     def __getattr__(self, name: str) -> Any:
         return _bridged(self._thread, self._object, name)
@@ -167,8 +193,18 @@ def _called(thread: Thread, what: Callable[..., Any], *args: Any, **named: Any) 
         answer = what(*args, **named)
         return await answer if inspect.isawaitable(answer) else answer
 
+    if thread.over:
+        return _after(what(*args, **named))
     answer = thread.wait(work())
     return _each(thread, answer) if hasattr(answer, "__anext__") else answer
+
+
+def _after(answer: Any) -> Any:
+    """The group was left: what an object holds stays readable, and nothing else."""
+    if inspect.isawaitable(answer) or hasattr(answer, "__anext__"):
+        getattr(answer, "close", lambda: None)()
+        raise Closed("the group was left")
+    return answer
 
 
 def _each(thread: Thread, events: Any) -> Iterator[Any]:

@@ -236,6 +236,8 @@ def test_the_blocking_form_has_the_same_objects_and_exceptions() -> None:
         words: dict[str, Any] = {"port": port, "insecure": True, "at_least": 2, "timeout": WAIT_SECONDS}
         with ordercast.blocking.join(f"b-{port}", me=me, members=members, objects=objects(), **words) as group:
             d, lock = group["d"], group["lock"]
+            with pytest.raises(ordercast.UsageError, match="notes: this program has not replicated it; it has d, "):
+                group["notes"]
             watch = d.watch(f"{me}.0")
             for k in range(5):
                 d.set(f"{me}.{k}", k)
@@ -245,6 +247,8 @@ def test_the_blocking_form_has_the_same_objects_and_exceptions() -> None:
             with lock as fence:
                 assert lock.owner == me and lock.fence == fence
             both.wait(WAIT_SECONDS)
+            with pytest.raises(ordercast.UsageError, match="set outside of an ordered method"):
+                d._items = {}
             counter = group.replicate("n", ordercast.Counter())
             counter.add(me, durable=False)
             d.sync()
@@ -255,6 +259,7 @@ def test_the_blocking_form_has_the_same_objects_and_exceptions() -> None:
             done[me] = d.items()
         with pytest.raises(ordercast.Closed):
             d.set("late", 1)
+        assert d["1.1"] == 1 and len(d) == 10, "what it holds stays readable"
 
     def told(me: int) -> None:
         try:

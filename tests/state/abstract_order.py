@@ -12,7 +12,7 @@ import random
 from collections import deque
 from typing import Any
 
-from ordercast.contract import Control, Down, Note, Refuse, SetTimer, Setup, Submit, Up, ViewChange
+from ordercast.contract import Control, Down, Note, Refuse, Room, SetTimer, Setup, Submit, Up, ViewChange
 from ordercast.filing import Append, Remove, Rename, Sync
 from ordercast.groups import Above
 from ordercast.membership.primary import Knows
@@ -21,6 +21,7 @@ from ordercast.sim.ledger import Ledger, Line
 from ordercast.state.answers import Answers
 from ordercast.state.layer import State
 from ordercast.state.machine import Answered, Calls, FateUnknown, Standing
+from ordercast.state.packets import Called
 from ordercast.state.recovery import recover
 from ordercast.state.replica import Phase, Replica
 from ordercast.types import ALL_CONTINUE, Batch, Identity, Peer, Service, View, ViewId, ViewKind
@@ -49,9 +50,12 @@ class Member:
         self.unknown: set[int] = set()
         self.standing: Standing | None = None
         self.notes: list[Note] = []
+        self.rooms = 0  # how often it was told that there is room again
         self.does(self.layer.start(0, setup.identity, {}))
 
     def does(self, actions: list[Any]) -> None:
+        log = self.layer.keeping.log
+        assert log is None or log._kept_bytes == sum(map(len, log._kept))
         if any(isinstance(action, Note) and action.name == "answered" for action in actions):
             self._held_by_all(actions)
         epoch = self.layer.replica.epoch
@@ -95,6 +99,8 @@ class Member:
             self.unknown |= numbers
         elif isinstance(event, Standing):
             self.standing = event
+        elif isinstance(event, Room):
+            self.rooms += 1
 
     def _held_by_all(self, actions: list[Any]) -> None:
         """A4: an answered durable call is on the disk of every member of the view."""
@@ -103,8 +109,8 @@ class Member:
                 assert self.view is not None
                 first, count = action.fields["first"], action.fields["count"]
                 lines = {(self.peer.id, self.peer.incarnation, first + k) for k in range(count)}
-                replicas = (id for id in self.view.members if self.group.of[id].layer.phase is not Phase.ENDED)
-                for id in replicas:
+                up = self.group.of
+                for id in (id for id in self.view.members if id not in up or up[id].layer.phase is not Phase.ENDED):
                     on_disk = self.group.on_disk(id)
                     assert lines <= on_disk, f"A4: {lines} is not on the disk of member {id}"
 
@@ -121,6 +127,13 @@ class Member:
         """Calls that it delivered in a transitional view."""
         found = [note.fields for note in self.notes if note.name == "applied" and not note.fields["regular"]]
         return {(f["caller"], f["life"], f["first"] + k) for f in found for k in range(f["count"])}
+
+    def offers(self) -> set[Line]:
+        """Calls that its Offer in a view that begins speaks for, also those that it has still to apply."""
+        due = [(entry.caller, entry.said) for entry in self.layer.replica.due if not entry.irregular]
+        steps = [(caller, said) for caller, said in due if isinstance(said, Called)]
+        later = {(by.id, by.incarnation, said.first + k) for by, said in steps for k in range(len(said.payloads))}
+        return {*self.lines, *later} - self.irregular
 
     @property
     def at_view(self) -> ViewId | None:
@@ -277,7 +290,7 @@ class Group:
             member.view, member.at = View(id, ViewKind.REGULAR, members, (), (), previous, primary=primary), 0
         for member in there:
             member.does(member.layer.up(0, ViewChange(member.view), 0))
-        self.offered[id] = {line for member in there for line in member.lines if line not in member.irregular}
+        self.offered[id] = {line for member in there for line in member.offers()}
         return id
 
     def _close(self, id: ViewId, going: list[Member], newest: Knows | None, holes: float) -> None:

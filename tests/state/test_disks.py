@@ -57,3 +57,37 @@ def test_who_is_no_replica_any_more_needs_no_disk() -> None:
     (number,) = group.of[1].call(durable=True)
     group.run()
     assert number in group.of[1].answered
+
+
+def test_what_cannot_become_durable_is_told_also_when_another_ends_first() -> None:
+    """A member without a disk comes while another is no replica any more: the call that waits is not forgotten."""
+    group = Group(4, PRIMARY_MAJORITY, disks=True)
+    without_disk(group, 4)
+    group.view(1, 2, 3)
+    group.run(1, 2, 3)
+    group.of[3].does(group.of[3].layer._end("its snapshot raised"))
+    group.run(1, 2, 3)
+    (number,) = group.of[1].call(durable=True)
+    while group.turn(1) or group.deliver(1):  # applied here, and nobody has told of its disk
+        pass
+    group.view(1, 2, 3, 4)
+    offered = len(group.lists[group.of[1].view.id])
+    while group.turn(4):  # it offers first
+        pass
+    assert len(group.lists[group.of[1].view.id]) > offered
+    group.run()
+    assert number in group.of[1].unknown
+    one = {member.place for id, member in group.of.items() if id != 3}
+    assert len(one) == 1
+
+
+def test_the_slowest_disk_is_of_a_member_that_ends() -> None:
+    group = Group(3, PRIMARY_MAJORITY, disks=True)
+    group.view(1, 2, 3)
+    group.run()
+    (number,) = group.of[1].call(durable=True)
+    group.run(still=(3,))
+    assert number not in group.of[1].answered
+    group.of[3].does(group.of[3].layer._end("its snapshot raised"))
+    group.run(still=(3,))
+    assert number in group.of[1].answered, "nobody waits for it any more"

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import test_corrections as cases
 import test_disks
+import test_due
 from test_layer import Chances
 
-from ordercast.state import decision, durable, layer, log, moving, recovery, replica
+from ordercast.state import decision, durable, layer, log, moving, recovery, replica, report
 from ordercast.state.history import YES
 from ordercast.state.machine import Mark
 from ordercast.types import ALL_CONTINUE, PRIMARY_MAJORITY
@@ -102,7 +103,28 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @mutant("held_calls_kept", EVS, cases.test_what_was_held_is_dropped_by_all)
 def _(patch: pytest.MonkeyPatch) -> None:
     """An undecided view ends, and each applies what it held to its own state."""
-    patch.setattr(replica.Replica, "drop", lambda self, why: self.drain())
+    patch.setattr(replica.Replica, "drop", lambda self, why: self.ripen() or self.drain(65_536))
+
+
+@mutant("offered_before_all_was_applied", test_due.in_small_steps)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """A view begins, and what was due before it is applied after the Offer."""
+    enter = layer.State._enter
+
+    def hasty(self: Any, now: int) -> Any:
+        due, self.replica.due = self.replica.due, type(self.replica.due)()
+        out = enter(self, now)
+        self.replica.held.extendleft(reversed(due))
+        return out
+
+    patch.setattr(layer.State, "_enter", hasty)
+
+
+@mutant("served_before_all_was_applied", test_due.a_later_state)
+def _(patch: pytest.MonkeyPatch) -> None:
+    """Asked for a later state, a donor that has not come so far gives what it has."""
+    stop = moving.Moving.stop
+    patch.setattr(moving.Moving, "stop", lambda self, cut=None: stop(self, cut and self.replica.history.n))
 
 
 @mutant("offers_of_a_former_view", EVS, PRIMARY)
@@ -130,7 +152,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @mutant("knows_not_stored", cases.test_who_installed_a_view_knows_of_decisions_without_an_offer)
 def _(patch: pytest.MonkeyPatch) -> None:
     """The record of primary views hears of no decision, so no commit entry carries one."""
-    patch.setattr(layer.State, "_recorded", lambda self: [])
+    patch.setattr(report, "recorded", lambda layer: [])
 
 
 @mutant("n_before_epoch", PRIMARY, cases.test_nobody_vouches_before_its_own_decision)

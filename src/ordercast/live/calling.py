@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from ordercast.errors import Closed, FateUnknown, NotPrimary, OrdercastError, Overloaded, RunError, TooLarge, UsageError
 from ordercast.limits import MESSAGE_BYTES_MAX
-from ordercast.live.calls import service_of
 from ordercast.live.told import Told
 from ordercast.replica.entries import Raised, key_of
 from ordercast.replica.objects import SYNC
@@ -24,6 +24,7 @@ from ordercast.state import machine
 from ordercast.state.keeping import NO_DISK
 from ordercast.state.machine import Answered, Calls
 from ordercast.types import Peer, Service
+from ordercast.words import short
 
 Answer = TypeVar("Answer")
 
@@ -41,13 +42,15 @@ class Calling:
         self.me, self.provides, self._submit = me, provides, submit
         self._loop = asyncio.get_running_loop()
         self._number = 0  # of the last call that was handed to the core
+        self.tickets = 0  # of all objects, so that one that comes into being anew does not begin anew
         self._waiting: dict[int, Future] = {}  # calls on their way, by number
         self._unsent: list[tuple[bytes, bool, bool, Future]] = []
         self._unsent_bytes = 0
-        self._flushing = False
+        self._flushing = self._handing = False
         self._end: BaseException | None = None
         self.waits: set[Future] = set()  # for something to become true
         self.watches: WeakSet[Told] = WeakSet()
+        self.tasks: set[asyncio.Task[None]] = set()  # calls that are repeated until they are applied
 
     # ---------------------------------------------------------------------------------------------------------- down
 
@@ -72,15 +75,26 @@ class Calling:
         """Whether calls are safe: by default wherever the protocol has it."""
         if service is None:
             return Service.SAFE in self.provides
-        wanted = service_of(service)
-        if wanted not in (Service.SAFE, Service.AGREED) or wanted not in self.provides:
-            words = ", ".join(each.word for each in self.provides if each in (Service.SAFE, Service.AGREED))
-            raise ValueError(f"service {wanted.word}: calls in this group may be {words}")
+        may = [each for each in self.provides if each in (Service.SAFE, Service.AGREED)]
+        wanted = next((each for each in may if service is each or str(service).lower() == each.word), None)
+        if wanted is None:
+            given = service.word if isinstance(service, Service) else short(service)
+            words = ", ".join(each.word for each in may)
+            raise ValueError(f"service {given}: calls in this group may be {words}")
         return wanted is Service.SAFE
 
     def flush(self) -> None:
         """Hand over what was called since; what finds no room waits for `flush` to be called again."""
         self._flushing = False
+        if self._handing:
+            return  # the core says from inside that there is room: whoever hands over goes on
+        self._handing = True
+        try:
+            self._hand_over()
+        finally:
+            self._handing = False
+
+    def _hand_over(self) -> None:
         unsent, done = self._unsent, 0
         now = time.time_ns()
         while done < len(unsent) and self._end is None:
@@ -107,7 +121,7 @@ class Calling:
                 for *_, future in batch:
                     _fail(future, fault)
             done = last
-        if done:
+        if done and unsent is self._unsent:  # else it was closed meanwhile
             self._unsent_bytes -= sum(len(data) for data, *_ in unsent[:done])
             del unsent[:done]
 
@@ -144,6 +158,8 @@ class Calling:
             _fail(future, self._end)
         for watch in tuple(self.watches):
             watch.close()
+        for task in tuple(self.tasks):
+            task.cancel()
 
     @property
     def on_their_way(self) -> int:
@@ -184,11 +200,10 @@ class ObjectDoor:
         self._safe, self._durable = safe, durable
         key = key_of(head)
         self._heads = [key + bytes((number,)) for number in range(256)]
-        self._tickets = 0
 
     def ticket(self) -> int:
-        self._tickets += 1
-        return self._tickets
+        self._calling.tickets += 1
+        return self._calling.tickets
 
     def call(
         self, method: Method, args: tuple[Any, ...], named: dict[str, Any], service: str | None, durable: bool | None
@@ -196,6 +211,31 @@ class ObjectDoor:
         data = self._heads[method.number] + method.arguments(args, named)
         safe = self._safe if service is None else self._calling.service(service)
         return self._calling.call(data, safe, self._durable if durable is None else durable)
+
+    def surely(self, call: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            first: Awaitable[Any] | None = call()
+        except Overloaded:
+            first = None
+        except OrdercastError:
+            return
+        task = asyncio.ensure_future(self._repeated(call, first))
+        self._calling.tasks.add(task)
+        task.add_done_callback(self._calling.tasks.discard)
+
+    async def _repeated(self, call: Callable[[], Awaitable[Any]], under_way: Awaitable[Any] | None) -> None:
+        """Where it can be made: at once; else after the next step of the order, which each decision begins with."""
+        with suppress(OrdercastError):  # the group was left
+            while True:
+                try:
+                    await (call() if under_way is None else under_way)
+                    return
+                except FateUnknown:
+                    pass
+                except (NotPrimary, Overloaded):
+                    looks = iter((None,))
+                    await self.until(lambda: next(looks, True), None)  # noqa: B023 - asked before it goes on
+                under_way = None
 
     def sync(self) -> Awaitable[None]:
         return self._calling.call(SYNC, self._calling.service(None), False)

@@ -45,6 +45,7 @@ class Filing:
         self._open: dict[str, int] = {}  # files that grow
         self._dirty: set[str] = set()
         self._named = False  # names have changed since the last flush
+        self._made: set[Path] = set()  # folders in which one was made since
         self._fault = ""
 
     def do(self, action: Action) -> None:
@@ -81,7 +82,7 @@ class Filing:
 
     def _append(self, name: str, data: bytes) -> None:
         if name not in self._open:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make()
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             self._open[name] = os.open(self.folder / name, flags, 0o644)
             self._named = True
@@ -90,13 +91,21 @@ class Filing:
             view = view[os.write(self._open[name], view) :]
         self._dirty.add(name)
 
+    def _make(self) -> None:
+        """The folder, and those it is in; their names have to be flushed, too."""
+        missing = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._made.update(folder.parent for folder in missing)
+
     def _flush_names(self) -> None:
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        for path in (self.folder, *sorted(self._made)):
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         self._named = False
+        self._made.clear()
 
     def _close(self, name: str) -> None:
         """Nothing more is appended under this name; what was, is flushed."""

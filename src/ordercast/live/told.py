@@ -20,13 +20,21 @@ class Told:
         self._unread: deque[Any] = deque()
         self._wait: asyncio.Future[None] | None = None
         self._over = self._late = False
+        self._fault: Exception | None = None  # what `wanted` raised
         listeners.append(self._take)
 
     def __aiter__(self) -> Told:
         return self
 
     def _take(self, event: Any) -> None:
-        if self._wanted(event):
+        """Whatever goes wrong here is the reader's: a method that tells something goes on as at every other member."""
+        try:
+            wanted = self._wanted(event)
+        except Exception as why:
+            self._fault = why
+            self.close()
+            return
+        if wanted:
             self._unread.append(event)
             if len(self._unread) > UNREAD_MAX:
                 self._unread.clear()
@@ -42,6 +50,8 @@ class Told:
         while not self._unread:
             if self._late:
                 raise Overloaded(f"object {self._name!r}: {UNREAD_MAX} changes were not read: read it anew, then watch")
+            if self._fault is not None:
+                raise self._fault
             if self._over:
                 raise StopAsyncIteration
             self._wait = asyncio.get_running_loop().create_future()

@@ -51,7 +51,7 @@ class Lock(Replica):
                 if fence:
                     return fence
         except BaseException:
-            self._give(ticket)
+            self._surely(lambda: self._give(ticket))
             raise
 
     async def try_acquire(self) -> int:
@@ -60,7 +60,7 @@ class Lock(Replica):
         try:
             return await self._ask(ticket, False)
         except BaseException:
-            self._give(ticket)
+            self._surely(lambda: self._give(ticket))
             raise
 
     async def release(self, fence: int) -> bool:
@@ -77,7 +77,11 @@ class Lock(Replica):
     ) -> None:
         *before, (_, fence) = [each for each in _entered.get() if each[0] == id(self)]
         _entered.set((*(each for each in _entered.get() if each[0] != id(self)), *before))
-        await self.release(fence)
+        try:
+            await self.release(fence)
+        except BaseException:  # who leaves the block is told, and holds it no longer than need be
+            self._surely(lambda: self._release(fence))
+            raise
 
     def _granted(self, ticket: int) -> int | None:
         """Its number; 0: the wish is gone, as it is after this member was away; None: wait."""

@@ -65,6 +65,7 @@ class Objects:
         self.classes: dict[tuple[str, bytes], type[Replica]] = {}  # what this program has for a name and a digest
         self.observers: list[Callable[[], None]] = []  # told after every step
         self._entries: World = {}
+        self._listeners: dict[str, list[Callable[[Any], None]]] = {}  # of objects that are to come into being anew
 
     def new_step(self) -> Step:
         return Step(self._splits)
@@ -87,7 +88,8 @@ class Objects:
         if not isinstance(name, str) or not 0 < len(name.encode()) <= GROUP_NAME_BYTES_MAX:
             raise UsageError(f"object {short(name)}: expected a name of 1 to {GROUP_NAME_BYTES_MAX} bytes")
         if object._here is not None:
-            raise UsageError(f"object {name!r}: it is replicated already, as {object._here.name!r}")
+            there = f"it is, or was until its group was left, replicated as {object._here.name!r}"
+            raise UsageError(f"object {name!r}: {there}: expected a new object")
         head = head_of(name, object)
         return CONTROL + encode(Create(name, head.title, head.digest, head.merges, chunks_of(object)))
 
@@ -113,6 +115,7 @@ class Objects:
             if (yield from self._read(kept, fresh)):
                 break
         made = Bound(head, object, Here(name, self.step, door))
+        made.here.listeners = self._listeners.pop(name, made.here.listeners)
         made.become(fresh)
         Replica._place(object, made.here)
         made.placed = True
@@ -134,11 +137,6 @@ class Objects:
                 if self._entries.get(kept.key) is not kept:
                     return False
         return True
-
-    def unbind(self, object: Replica) -> None:
-        """The group is left: what the object holds stays readable."""
-        if object._here is not None:
-            object._here.door = None
 
     # -------------------------------------------------------------------------------------------------------- calls
 
@@ -223,6 +221,7 @@ class Objects:
         self.present_now = present
         for key, entry in before.items():
             if type(entry) is Bound and key not in self._entries:
+                self._listeners[entry.head.name] = entry.here.listeners
                 Replica._place(entry.object, None)
         self._stepped()
 

@@ -33,7 +33,7 @@ class Queue(Replica, Generic[T]):
     _items: list[tuple[int, T]] = []  # noqa: RUF012 - a new one for each object
     _first: int = 0  # where the list begins; what is before was given out
     _back: list[tuple[int, T]] = []  # noqa: RUF012 - a new one for each object; given back, before all others, the oldest last
-    _lent: dict[int, tuple[Peer, T]] = {}  # noqa: RUF012 - a new one for each object
+    _lent: dict[int, tuple[Peer, T, int]] = {}  # noqa: RUF012 - a new one for each object; to whom, what, its ticket
 
     # -------------------------------------------------------------------------------------------------------- reading
 
@@ -43,7 +43,7 @@ class Queue(Replica, Generic[T]):
 
     def lent(self) -> dict[int, int]:
         """Number of each item that was taken and is not done, and the member that has it."""
-        return {number: peer.id for number, (peer, _) in self._lent.items()}
+        return {number: peer.id for number, (peer, _, _) in self._lent.items()}
 
     # ------------------------------------------------------------------------------------------------------- changing
 
@@ -63,25 +63,41 @@ class Queue(Replica, Generic[T]):
     @ordered
     def take_nowait(self) -> Item[T] | None:
         """The first item, until it is done; None if there is none."""
+        return self._lend(0)
+
+    @ordered
+    def _take(self, ticket: int) -> Item[T] | None:
+        """As `take_nowait`, under a number by which it can be given back by who does not know what it got."""
+        return self._lend(ticket)
+
+    @ordered
+    def _return(self, ticket: int) -> bool:
+        """What was taken under this number goes to the front again; whether something was."""
+        gone = [number for number, (peer, _, own) in self._lent.items() if (peer, own) == (self.caller, ticket)]
+        self._give_back(gone)
+        return bool(gone)
+
+    def _lend(self, ticket: int) -> Item[T] | None:
         found = self._pop()
         if found is None:
             return None
         number, value = found
-        self._lent[number] = self.caller, value
+        self._lent[number] = self.caller, value, ticket
         return Item(number, value)
 
     @ordered
     def done(self, number: int) -> bool:
         """An item that was taken is dealt with; false if it was given to another meanwhile."""
-        peer, _ = self._lent.get(number, (None, None))
-        if peer != self.caller:
+        if number not in self._lent or self._lent[number][0] != self.caller:
             return False
         del self._lent[number]
         return True
 
     def left(self, peers: Sequence[Peer]) -> None:
-        gone = [number for number, (peer, _) in self._lent.items() if peer in peers]
-        self._back += [(number, self._lent.pop(number)[1]) for number in gone]
+        self._give_back([number for number, (peer, *_) in self._lent.items() if peer in peers])
+
+    def _give_back(self, numbers: list[int]) -> None:
+        self._back += [(number, self._lent.pop(number)[1]) for number in numbers]
         self._back.sort(key=lambda each: each[0], reverse=True)
 
     def _pop(self) -> tuple[int, T] | None:
@@ -107,9 +123,15 @@ class Queue(Replica, Generic[T]):
             await self.until(lambda: True if len(self) else None, timeout)
 
     async def take(self, timeout: float | None = None) -> Item[T]:
-        """The first item, until it is done; waits for one."""
+        """The first item, until it is done; waits for one.  Who is cancelled, or is not told what became of the call,
+        has borrowed nothing."""
+        ticket = self._door("take").ticket()
         while True:
-            found = await self.take_nowait()
+            try:
+                found = await self._take(ticket)
+            except BaseException:
+                self._surely(lambda: self._return(ticket))
+                raise
             if found is not None:
                 return found
             await self.until(lambda: True if len(self) else None, timeout)

@@ -100,6 +100,10 @@ class Door(Protocol):
     ) -> Any:
         """Order a call; to be awaited."""
 
+    def surely(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """Make a call that may be applied twice, again and again until it is known to be applied, or the group is left;
+        nobody waits for it."""
+
     def sync(self) -> Awaitable[None]:
         """Until everything is applied that was ordered before."""
 
@@ -268,6 +272,11 @@ class Replica:
         door = self._door("told")
         assert self._here is not None
         return door.told(self._here.listeners, wanted)
+
+    def _surely(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """What nobody waits for any more is taken back, whatever becomes of one call."""
+        if self._here is not None and self._here.door is not None:
+            self._here.door.surely(call)
 
     def _door(self, what: str) -> Door:
         here = self._here

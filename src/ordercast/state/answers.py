@@ -2,8 +2,8 @@
 
 An answer is given when the call was applied, and then:
 - at once, if it was delivered in a regular view and need not be durable;
-- after the next decision, if it was delivered in a transitional view: members that departed may have other calls before
-  it, and their state may win;
+- after the next decision, if it was delivered in a transitional view, or its view ended before it was applied: members
+  that departed may have other calls before it, or have decided without it, and their state may win;
 - when every member of the view has told that it is on disk, if it is durable; if one of them has no disk at all, the
   caller is told so.
 If the state here is replaced by another before that, nobody knows here what became of the call.
@@ -83,9 +83,9 @@ class Answers:
         self.bytes -= self._taken.pop(first)[1]
         return True
 
-    def room(self) -> list[Action]:
+    def room(self, *, crowded: bool) -> list[Action]:
         """Who was refused hears if there is room now."""
-        if self.refused and self.bytes <= self.bytes_max // 2:
+        if self.refused and not crowded and self.bytes <= self.bytes_max // 2:
             self.refused = False
             return [Up(Room())]
         return []

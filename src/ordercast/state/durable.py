@@ -45,5 +45,9 @@ class Durable:
     def heard(self, member: MemberId, n: int, replicas: Iterable[MemberId]) -> list[Action]:
         """A member has it up to there; who was waiting for that is answered."""
         self.told[member] = max(n, self.told.get(member, -1))
+        return self.weigh(replicas)
+
+    def weigh(self, replicas: Iterable[MemberId]) -> list[Action]:
+        """Up to where do all of these have it?"""
         self.settled = min((self.told.get(each, -1) for each in replicas), default=-1)
         return self.replica.answers.synced(self.settled)

@@ -63,10 +63,11 @@ class Keeping:
         if isinstance(said, Offer):
             self._disks[member] = said.disk
 
-    def without(self, member: MemberId) -> None:
-        """It is no replica any more."""
+    def without(self, member: MemberId, replicas: Iterable[MemberId]) -> list[Action]:
+        """It is no replica any more, these are: nobody waits for its disk."""
         self._disks.pop(member, None)
-        self.replica.answers.beside(self.lacks)
+        out = self.replica.answers.beside(self.lacks)
+        return out + self.durable.weigh(replicas) if self.durable is not None else out
 
     @property
     def lacks(self) -> str:

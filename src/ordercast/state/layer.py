@@ -42,7 +42,7 @@ from ordercast.state.packets import (
     say,
 )
 from ordercast.state.replica import Entry, Failed, Phase, Replica
-from ordercast.types import PRIMARY_MAJORITY, Identity, MemberId, Nanoseconds, Peer, Service, View, ViewKind
+from ordercast.types import Identity, MemberId, Nanoseconds, Peer, Service, View, ViewKind
 
 CATCH_UP = "catch up"
 CALLS_PER_STEP = 512  # that waited, applied in one step
@@ -67,6 +67,7 @@ class State(Layer):
         self.why = ""  # a sentence, where there is something to say
         self.view: View | None = None
         self.leaving = self.transitional = False
+        self.entering = False  # the view has begun, and what was due before it is still applied
         self.council: Council | None = None
         self.peers: dict[MemberId, Peer] = {}  # who has offered its state in this view
         self.moving: Moving | None = None  # since the decision
@@ -82,7 +83,7 @@ class State(Layer):
             found = self.keeping.start()
         except Failed as why:
             return self._end(f"what is on disk cannot be read: {why}")
-        return [Down(Above()), *report.found(self.replica, found), *self._recorded(), *self._logged(now)]
+        return [Down(Above()), *report.found(self.replica, found), *report.recorded(self), *self._logged(now)]
 
     # -------------------------------------------------------------------------------------------------- the application
 
@@ -93,16 +94,8 @@ class State(Layer):
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if not isinstance(event, Calls):
             return [Down(event)]
-        why = self._closed()
+        why = report.closed(self)
         return [Refuse(why)] if why else self.answers.call(event, self.keeping.lacks, crowded=self.replica.crowded)
-
-    def _closed(self) -> str:
-        """Why nothing is taken, or nothing."""
-        if self.phase is Phase.ENDED:
-            return "ended"
-        if self.leaving:
-            return "closed"
-        return "no view" if self.view is None else "not primary" if self.phase is Phase.AWAY else ""
 
     # -------------------------------------------------------------------------------------------------------- the order
 
@@ -144,14 +137,14 @@ class State(Layer):
 
     def _called(self, now: Nanoseconds, caller: Peer, said: Called, raw: bytes) -> list[Action]:
         mine = caller == self.me and self.answers.ordered(said.first, len(said.payloads))
-        out = self.answers.room() if mine else []
+        out: list[Action] = []
         if not said.payloads:
             return [*out, bad("no calls")]
         if self.phase is Phase.COMPLETE:
             return out + self.replica.apply(Entry(caller, said, raw, self.transitional, mine))
         if self.phase is Phase.ENDED or self.phase is Phase.AWAY:
             return [*out, unknown(said.first, len(said.payloads), self.why)] if mine else out
-        self.replica.hold(Entry(caller, said, raw, self.transitional, mine))
+        self.replica.hold(Entry(caller, said, raw, self.transitional, mine), due=self.phase is Phase.CATCHING)
         return out + self._ask_again() if self.phase is Phase.BEHIND and self.replica.crowded else out
 
     # ------------------------------------------------------------------------------------------------------------ views
@@ -159,9 +152,7 @@ class State(Layer):
     def _regular(self, now: Nanoseconds, view: View) -> list[Action]:
         """What was under way ends here; a view that may go on begins with Offers."""
         out: list[Action] = []
-        if self.phase is Phase.CATCHING:
-            out += self.replica.drain()
-        elif self.replica.held:
+        if self.replica.held:
             out += [Note("calls dropped", {"steps": len(self.replica.held)}), *self.replica.drop("the view changed")]
         self.view, self.transitional = view, False
         self.council = self.moving = self.meeting = None
@@ -169,11 +160,20 @@ class State(Layer):
         self.peers = {}
         if self.phase is Phase.ENDED:
             return [*out, *self._say_without(self.why)]
-        out.append(report.entered(self.replica, view.members))
-        if view.primary is False:
-            return out + self._stand(Phase.AWAY)
-        self.council = Council(view.id, view.members, len(self.members), self.policy)
-        return [*out, *self._stand(Phase.OFFERING), *self.keeping.enter(view.id)]
+        if view.primary is not False:
+            self.council = Council(view.id, view.members, len(self.members), self.policy)
+        self.entering = True
+        return [*out, *self._stand(Phase.AWAY if self.council is None else Phase.OFFERING), *self._enter(now)]
+
+    def _enter(self, now: Nanoseconds) -> list[Action]:
+        """Apply what is still due from before the view, a little at a time: an Offer is of the state after it."""
+        assert self.view is not None
+        out = self.replica.drain(CALLS_PER_STEP, late=True)
+        if self.replica.due:
+            return [*out, SetTimer(CATCH_UP, now)]
+        self.entering = False
+        out.append(report.entered(self.replica, self.view.members))
+        return out if self.council is None else [*out, *self.keeping.enter(self.view.id)]
 
     def _offered(self, now: Nanoseconds, sender: Peer, said: Offer | Holds) -> list[Action]:
         council = self.council
@@ -219,48 +219,43 @@ class State(Layer):
             self.replica.decided(mark, self.peers)
             out += [self._note("decided", source=decision.donor), *self.answers.settled(0)]
         out += self.moving.begin(now, behind)
-        self._arrive(mark)
+        self.replica.arrive(mark.view, self.peers.values())
         return out + (self._stand(Phase.BEHIND) if behind else self._catch_up(now))
 
     def _learn(self, mark: Mark) -> list[Action]:
         """All who heard of a decision remember it, whether they have its state or not."""
         self.replica.heard(mark)
-        return [*self.keeping.decided(mark.view), *self._recorded()]
-
-    def _recorded(self) -> list[Action]:
-        """What is known of decisions, for the record of primary views; never of a group with other members."""
-        knows = self.replica.knows if self.policy == PRIMARY_MAJORITY else None
-        return [Down(Knows(*knows.parts))] if knows is not None and knows.view.rep in self.members else []
-
-    def _arrive(self, mark: Mark) -> None:
-        """The first step after a decision, ahead of all that waits: who is in the view."""
-        entry = Entry.arrival(mark.view, tuple(self.peers[member] for member in sorted(self.peers)))
-        self.replica.held.appendleft(entry)
-        self.replica.held_bytes += len(entry.raw)
+        return [*self.keeping.decided(mark.view), *report.recorded(self)]
 
     def _catch_up(self, now: Nanoseconds) -> list[Action]:
         """Apply what waited, a little at a time; then this replica is complete."""
-        out = [*self._stand(Phase.CATCHING), *self.replica.drain(CALLS_PER_STEP)]
-        if self.replica.held:
+        replica, moving = self.replica, self.moving
+        replica.ripen()
+        cut = moving.cut if moving is not None else None
+        out = [*self._stand(Phase.CATCHING), *replica.drain(CALLS_PER_STEP, cut)]
+        if moving is not None and replica.history.n == cut:
+            out += moving.begin(now, behind=False)
+        if replica.due:
             return [*out, SetTimer(CATCH_UP, now)]
-        if self.moving is not None and self.me.id in self.moving.lacking and not self._mute:
-            assert self.view is not None
-            out.append(say(Complete(self.view.id, *self.replica.history.place)))
+        if moving is not None and self.me.id in moving.lacking and not self._mute:
+            out.append(say(Complete(moving.mark.view, *replica.history.place)))
         return [*out, *self._stand(Phase.COMPLETE), self._note("complete"), *self._vouch()]
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
-        if name == CATCH_UP:
-            return [*self._guard(self._catch_up, now), *self._logged(now)] if self.phase is Phase.CATCHING else []
-        do = {SERVE: self._send, WRITE: self.keeping.more, RETRY: self.keeping.retry}[name]
+        if name == CATCH_UP and not self.entering and self.phase is not Phase.CATCHING:
+            return []
+        more = {SERVE: self._send, WRITE: self.keeping.more, RETRY: self.keeping.retry}
+        do = more[name] if name != CATCH_UP else self._enter if self.entering else self._catch_up
         return [*self._guard(do, now), *self._logged(now)]
 
     # --------------------------------------------------------------------------------------------------------- the disk
 
     def _logged(self, now: Nanoseconds) -> list[Action]:
-        """After each input."""
+        """After each input; also, whoever found no room hears if there is some now."""
         if self.phase is Phase.ENDED:
             return []
-        return self._guard(self.keeping.write, now, self.phase is Phase.COMPLETE)
+        room = self.answers.room(crowded=self.replica.crowded) if self.answers.refused else []
+        return [*room, *self._guard(self.keeping.write, now, self.phase is Phase.COMPLETE)]
 
     def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
         return [*self._guard(self.keeping.stored, now, number), *self._vouch(), *self._logged(now)]
@@ -325,8 +320,10 @@ class State(Layer):
         if self.phase is Phase.BEHIND:
             waited = self.replica.drop("a later state is on its way")
             return [Note("state again"), *waited, *moving.begin(now, behind=True)]
-        out = self.replica.drain() + self._catch_up(now) if self.phase is Phase.CATCHING else []
-        return out + moving.begin(now, behind=False)
+        if self.phase is Phase.CATCHING:
+            moving.stop(cut=self.replica.due_n)
+            return []
+        return moving.begin(now, behind=False)
 
     def _complete(self, now: Nanoseconds, sender: Peer, said: Complete) -> list[Action]:
         if self.moving:
@@ -347,7 +344,7 @@ class State(Layer):
         merged, self.meeting = self.meeting.merge(), None
         out = self._learn(merged.mark)
         out += self.replica.replace(merged.mark, merged.history, self.peers)
-        self._arrive(merged.mark)
+        self.replica.arrive(merged.mark.view, self.peers.values())
         if merged.why:
             out.append(Note("merge failed", {"why": merged.why}))
         parts = [[part.n, part.h.hex()] for part in merged.parts]
@@ -358,22 +355,22 @@ class State(Layer):
     def _without(self, now: Nanoseconds, sender: Peer, said: Without) -> list[Action]:
         """Somebody is no replica any more: nobody waits for it, and another serves in its place."""
         self.peers.pop(sender.id, None)
-        self.keeping.without(sender.id)
+        out = self.keeping.without(sender.id, self.peers)
         if self.council is not None:
             self.council.leave(sender.id)
-            return self._weigh(now, asked=True)
+            return out + self._weigh(now, asked=True)
         if self.meeting is not None:
             if self.meeting.needs(sender.id):
                 self.meeting = None  # the next view tries again
-                return self._stand(Phase.OFFERING, f"a state that member {sender.id} had")
-            return self._merge(now) if self.meeting.without(sender.id) else []
+                return out + self._stand(Phase.OFFERING, f"a state that member {sender.id} had")
+            return out + self._merge(now) if self.meeting.without(sender.id) else out
         gone = self.moving is not None and self.moving.without(sender.id)
-        return [Note("donor gone"), *self._anew(now)] if gone else []
+        return [*out, Note("donor gone"), *self._anew(now)] if gone else out
 
     def _end(self, why: str) -> list[Action]:
         """This member is no replica any more; the others go on without it."""
-        told = self._say_without(why) + self.replica.drop(why)
-        self.council = self.moving = self.meeting = None
+        told = self._say_without(why) + self.replica.end(why)
+        self.entering, self.council, self.moving, self.meeting = False, None, None, None
         return [*told, *self.answers.give_up(why), *self._stand(Phase.ENDED, why)]
 
     def _say_without(self, why: str) -> list[Action]:

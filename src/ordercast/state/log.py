@@ -48,6 +48,7 @@ class Log:
         self._snapshots = [0, *numbers(set(found) - set(damaged), SNAPSHOT)]  # on disk; 0: the initial state
         self._out: list[bytes] = []  # said, and not handed to the driver
         self._kept: list[bytes] = []  # handed over, and perhaps not on disk
+        self._kept_bytes = 0
         self._bytes = 0  # of the log since the last snapshot
         self._sync = 0  # number of the last Sync
         self._syncing: tuple[int, int] | None = None  # n as it began, and how much of `_kept` it covers
@@ -84,9 +85,10 @@ class Log:
             self._out = []
             self._files.add(file)
             self._kept.append(data)
+            self._kept_bytes += len(data)
             self._bytes += len(data)
             out.append(Append(file, data))
-            if sum(map(len, self._kept)) > LOG_BYTES and self._syncing is None:
+            if self._kept_bytes > LOG_BYTES and self._syncing is None:
                 out += self.sync(n)
         return out
 
@@ -112,6 +114,7 @@ class Log:
         assert self._syncing is not None and number == self._sync, "one at a time"
         upto, covered = self._syncing
         self._syncing, self.why = None, ""
+        self._kept_bytes -= sum(map(len, self._kept[:covered]))
         del self._kept[:covered]
         out: list[Action] = []
         if self._ends and number >= self._ends:
@@ -125,7 +128,7 @@ class Log:
         self._syncing, self._wanted, self.why = None, False, why
         self.number += 1
         self._out = [*self._kept, *self._out]
-        self._kept = []
+        self._kept, self._kept_bytes = [], 0
         if self._pieces is not None or self._ends:
             self._pieces, self._ends, self.owed = None, 0, True
 
@@ -148,7 +151,7 @@ class Log:
     def rebase(self) -> None:
         """What was said so far belongs to another state: it is no loss."""
         self.base, self.disk_n, self._since = True, -1, self._sync + 1
-        self._kept = []
+        self._kept, self._kept_bytes = [], 0
         if self._syncing is not None:
             self._syncing = self._syncing[0], 0
 

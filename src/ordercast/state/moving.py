@@ -46,6 +46,7 @@ class Moving:
         self.lacking = set(decision.behind)  # as far as they have said
         self._donors = [m for m in (decision.donor, *decision.complete) if m is not None]
         self.serial, self.asked = 0, False  # asked: here, for a later one than is on its way
+        self.cut: int | None = None  # where it begins, if that has not been applied here yet
         self.serving: Serving | None = None
         self.arriving: Arriving | None = None
         self._restoring: Restoring | None = None
@@ -57,8 +58,7 @@ class Moving:
 
     def begin(self, now: Nanoseconds, behind: bool) -> list[Action]:
         """From this place of the order on; `behind`: this member waits for it."""
-        self.serving = self.arriving = self._restoring = None
-        self.asked = False
+        self.stop()
         stream = self.mark.view, self.serial, 0
         machine = self.replica.machine
         if behind:
@@ -71,6 +71,11 @@ class Moving:
             self.serving = Serving(stream, head, pieces, self.lacking)
             return [SetTimer(SERVE, now)]
         return []
+
+    def stop(self, cut: int | None = None) -> None:
+        """What was under way is over; another begins here, or at `cut`."""
+        self.serving = self.arriving = self._restoring = None
+        self.asked, self.cut = False, cut
 
     # -------------------------------------------------------------------------------------------------------- the donor
 

@@ -1,7 +1,8 @@
 """One replica's state: the machine, its history, and the calls that wait to be applied to it.
 
 It knows how a state changes, and nothing of when: calls are applied in their order, held while it is not known which
-state they belong to, or dropped; a state is decided upon, taken over, merged.
+state they belong to, or dropped; a state is decided upon, taken over, merged.  Calls that are known to follow this
+state are *due*: they are applied a few at a time, also over a change of view, and dropped by nobody.
 """
 
 from __future__ import annotations
@@ -81,8 +82,9 @@ class Replica:
         self.epoch = NO_VIEW  # the last decision that this state belongs to
         self.knows: Mark | None = None  # the newest decision heard of
         self.within: tuple[ViewId, ...] = ()  # views in which it offered its state since it last decided
-        self.held: deque[Entry] = deque()
-        self.held_bytes = 0
+        self.held: deque[Entry] = deque()  # until it is known which state they belong to
+        self.due: deque[Entry] = deque()  # they belong to this one
+        self.held_bytes = 0  # of both
 
     @property
     def behind(self) -> bool:
@@ -131,8 +133,8 @@ class Replica:
 
     # ------------------------------------------------------------------------------------------------------------ calls
 
-    def apply(self, entry: Entry) -> list[Action]:
-        """The next step, to the state as it is."""
+    def apply(self, entry: Entry, *, late: bool = False) -> list[Action]:
+        """The next step, to the state as it is; `late`: its view is over, and others may have decided without it."""
         said, caller, history = entry.said, entry.caller, self.history
         if isinstance(said, Arrived):
             history.peers = said.peers
@@ -148,7 +150,8 @@ class Replica:
             self.durable_n = history.n
         out: list[Action] = [self._note(caller, said.first, count, entry.irregular)]
         if entry.mine:
-            out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=entry.irregular)
+            wait = entry.irregular or late
+            out += self.answers.applied(history.n, said.first, answers, durable=said.durable, irregular=wait)
         return out
 
     def _grow(self, entry: Entry, first: int) -> None:
@@ -160,31 +163,46 @@ class Replica:
         fields = {"caller": caller.id, "life": caller.incarnation, "first": first, "count": count, "n": self.history.n}
         return Note("applied", {**fields, "h": self.history.h.hex(), "regular": not irregular})
 
-    def hold(self, entry: Entry) -> None:
-        """It waits for its state."""
-        self.held.append(entry)
+    def hold(self, entry: Entry, *, due: bool = False) -> None:
+        """It waits for its state, or for its turn."""
+        (self.due if due else self.held).append(entry)
         self.held_bytes += len(entry.raw)
 
-    def drain(self, calls: int | None = None) -> list[Action]:
-        """Apply what waits, or about so many calls of it."""
+    def arrive(self, view: ViewId, peers: Iterable[Peer]) -> None:
+        """The first step after a decision, ahead of all that waits: who is in the view."""
+        entry = Entry.arrival(view, tuple(sorted(peers)))
+        self.held.appendleft(entry)
+        self.held_bytes += len(entry.raw)
+
+    def ripen(self) -> None:
+        """It is known now: what waits follows this state."""
+        self.due.extend(self.held)
+        self.held.clear()
+
+    @property
+    def due_n(self) -> int:
+        """Where it stands once all that is due is applied."""
+        return self.history.n + sum(entry.count for entry in self.due)
+
+    def drain(self, calls: int, upto: int | None = None, *, late: bool = False) -> list[Action]:
+        """Apply about so many calls of what is due, and none beyond that place."""
         out: list[Action] = []
-        while self.held and (calls is None or calls > 0):
-            entry = self.held.popleft()
+        while self.due and calls > 0 and self.history.n != upto:
+            entry = self.due.popleft()
             self.held_bytes -= len(entry.raw)
-            if calls is not None and isinstance(entry.said, Called):
-                calls -= len(entry.said.payloads)
-            out += self.apply(entry)
+            calls -= entry.count
+            out += self.apply(entry, late=late)
         return out
 
     def drop(self, why: str) -> list[Action]:
-        """What waits is applied by nobody here: the caller hears that its fate is unknown."""
-        out: list[Action] = []
-        for entry in self.held:
-            if entry.mine and isinstance(entry.said, Called):
-                out.append(unknown(entry.said.first, len(entry.said.payloads), why))
-        self.held.clear()
+        """What waits for its state is applied by nobody here: the caller hears that its fate is unknown."""
+        self.held_bytes -= sum(len(entry.raw) for entry in self.held)
+        return _given_up(self.held, why)
+
+    def end(self, why: str) -> list[Action]:
+        """Nothing is applied any more."""
         self.held_bytes = 0
-        return out
+        return _given_up(self.due, why) + _given_up(self.held, why)
 
     # ---------------------------------------------------------------------------------------------------- another state
 
@@ -226,3 +244,9 @@ class Replica:
         beginning = Beginning(self.epoch, history.irregular, self.knows, self.within)
         head = history.pieces(guarded("the size of the state", self.machine.size))
         return self.log.snapshot(history.n, beginning, head, guarded("snapshot", self.machine.snapshot))
+
+
+def _given_up(entries: deque[Entry], why: str) -> list[Action]:
+    own = [entry.said for entry in entries if entry.mine and isinstance(entry.said, Called)]
+    entries.clear()
+    return [unknown(said.first, len(said.payloads), why) for said in own]

@@ -1,14 +1,15 @@
-"""What a replica says of itself: in the status, and in the trace, for those who judge it."""
+"""What a replica says of itself: to callers, in the status, to the record, and in the trace, for those who judge it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ordercast.contract import Action, Note
+from ordercast.contract import Action, Down, Note
+from ordercast.membership.primary import Knows
 from ordercast.state.machine import UNDECIDED
 from ordercast.state.recovery import Recovered
-from ordercast.state.replica import Replica, guarded
-from ordercast.types import MemberId
+from ordercast.state.replica import Phase, Replica, guarded
+from ordercast.types import PRIMARY_MAJORITY, MemberId
 
 if TYPE_CHECKING:
     from ordercast.state.layer import State
@@ -36,13 +37,28 @@ def found(replica: Replica, files: Recovered | None) -> list[Action]:
     return [note(replica, "found", **files.fields), *told]
 
 
+def recorded(layer: State) -> list[Action]:
+    """What is known of decisions, for the record of primary views; never of a group with other members."""
+    knows = layer.replica.knows if layer.policy == PRIMARY_MAJORITY else None
+    return [Down(Knows(*knows.parts))] if knows is not None and knows.view.rep in layer.members else []
+
+
+def closed(layer: State) -> str:
+    """Why no call is taken, or nothing."""
+    if layer.phase is Phase.ENDED:
+        return "ended"
+    if layer.leaving:
+        return "closed"
+    return "no view" if layer.view is None else "not primary" if layer.phase is Phase.AWAY else ""
+
+
 def status(layer: State) -> dict[str, Any]:
     replica, moving = layer.replica, layer.moving
     n, h = replica.history.place
     return {
         "standing": layer.phase.value, "n": n, "h": h.hex(), "epoch": str(replica.epoch),
         "behind": sorted(moving.lacking) if moving is not None else [], "waits": _waits(layer),
-        "queues": {"held": len(replica.held), "calls": len(layer.answers)},
+        "queues": {"held": len(replica.held) + len(replica.due), "calls": len(layer.answers)},
     }  # fmt: skip
 
 

@@ -36,6 +36,7 @@ help:
 
 setup:
 	@sh scripts/setup.sh
+	@$(PY) -m compileall -q src
 
 bench-setup:
 	@sh scripts/setup.sh bench

@@ -140,7 +140,7 @@ def test_repeated_by_unicast_once_then_by_multicast_and_faster():
     token, got = Note("token"), Got(ViewId(4, 1), 1, 7)
     assert sent_to(way.send(0, 2, token, got)) == [2]
     assert sent_to(way.repeat(10)) == [2]
-    assert sent_to(way.repeat(20)) == [ALL]
+    assert sent_to(way.repeat(20)) == [ALL, 2], "the unicast finds out whether anybody is there"
     assert deadlines.due[REPEAT] == 22
     way.went_on()
     assert REPEAT not in deadlines.due and way.repeat(30) == []
@@ -148,6 +148,23 @@ def test_repeated_by_unicast_once_then_by_multicast_and_faster():
     assert sent_to(way.send(40, 3, token, got)) == [3]
     way.new_ring()
     assert sent_to(way.send(50, 2, token, got)) == [2]
+
+
+def test_who_used_the_token_is_asked_whether_it_lives_until_a_token_comes():
+    way, deadlines = handover()
+    token, got = Note("token"), Got(ViewId(4, 1), 1, 7)
+    way.send(0, 2, token, got)
+    way.used(3)
+    assert deadlines.due[REPEAT] == 23
+    assert sent_to(way.repeat(23)) == [2] and deadlines.due[REPEAT] == 43
+    way.used(30)
+    assert deadlines.due[REPEAT] == 43, "its next frame is no news"
+    way.went_on()
+    assert REPEAT not in deadlines.due and way.repeat(50) == []
+    way.send(60, 2, token, got)
+    way.used(61)
+    way.give_up()
+    assert way.blamed is None and way.repeat(90) == [], "it has arrived: nobody is to blame"
 
 
 def test_blame_needs_two_repetitions_and_a_join_that_lacks_the_token():

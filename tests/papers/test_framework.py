@@ -150,6 +150,7 @@ def test_rows_are_judged_as_they_say() -> None:
     assert verdict(5.05, published=5.0, absolute=0.06) == WITHIN
     assert verdict(7.0, low=6.0, high=8.0) == WITHIN and verdict(5.0, low=6.0) == OUTSIDE
     assert verdict(7.0, published=3.0, status="predicted") == SHOWN
+    assert verdict(7.0, expected=3.0, shape=True) == SHOWN and verdict(None, expected=3.0, shape=True) == OUTSIDE
     assert verdict(None, published=3.0) == OUTSIDE and verdict(None, True, published=3.0) == NOT_JUDGED
     assert verdict(104.0, True, **near) == NOT_JUDGED and verdict(120.0, True, **near, quick=0.05) == OUTSIDE
     assert verdict(False, True, expected=True) == OUTSIDE
@@ -164,6 +165,7 @@ def test_tolerances_in_words() -> None:
     assert tolerance(Row(name="r", expected=1.0, relative=0.04)) == "±4 %"
     assert tolerance(Row(name="r", low=1.0, high=2.0)) == "1 to 2"
     assert tolerance(Row(name="r", published=1)) == "exact"
+    assert tolerance(Row(name="r", expected=1.0, shape=True)) == "shape"
 
 
 def test_values_over_seeds() -> None:

@@ -351,6 +351,10 @@ class Membership:
         self.handover.went_on()
         return []
 
+    def used(self, now: Nanoseconds) -> list[Action]:
+        """The same, where its holder is yet to pass it on, and may die before."""
+        return self.handover.used(now)
+
     @property
     def recorded(self) -> bool:
         """Whether the owner may say that it has finished: what must be remembered of that is on storage."""

@@ -58,6 +58,8 @@ How an item is written.  An item is a table, a figure, a listing or a claim of a
                                             # we get, to the same tolerance; else the row fails
     quick = 0.2                             # with --quick this relative tolerance holds; without it only rows that are
                                             # exact or true or false are judged then
+    shape = true                            # instead of a tolerance: the value stands beside what is expected, and is
+                                            # judged by its order among others, in a row of its own
 
 A shape or a sign is a row with ``expected = true`` whose value is True or False.
 

@@ -43,6 +43,7 @@ class Row(Part, frozen=True, kw_only=True):
     see: str = ""
     found: Value | None = None
     quick: float | None = None
+    shape: bool = False  # only its order among others is asked for, which rows of their own say
 
     @property
     def target(self) -> Value | None:

@@ -12,7 +12,7 @@ from ordercast.papers.book import Value as Plain
 from ordercast.papers.points import Value
 
 WITHIN, EXPLAINED, OUTSIDE, NOT_JUDGED = "within", "explained", "outside", "not judged"
-SHOWN = "shown"  # a prediction that nothing is known to compare with
+SHOWN = "shown"  # a prediction that nothing is known to compare with, or of which only the shape is asked for
 
 
 class Line(Struct):
@@ -66,7 +66,7 @@ def _line(row: Row, value: Value | None, quick: bool) -> Line:
 def _verdict(row: Row, ours: Plain | None, quick: bool) -> str:
     if ours is None:
         return NOT_JUDGED if quick else OUTSIDE
-    if row.status == "predicted" and row.expected is None and not _loose(row):
+    if row.shape or (row.status == "predicted" and row.expected is None and not _loose(row)):
         return SHOWN
     if quick and _loose(row) and row.quick is None:
         return NOT_JUDGED
@@ -96,6 +96,8 @@ def agrees(row: Row, target: Plain | None, ours: Plain, quick: bool = False) -> 
 
 def tolerance(row: Row) -> str:
     """In words."""
+    if row.shape:
+        return "shape"
     if row.low is not None or row.high is not None:
         if row.low is None or row.high is None:
             return f"at least {row.low:g}" if row.low is not None else f"at most {row.high:g}"

@@ -128,7 +128,7 @@ class Turning:
         hand = self.hand
         hand.heard(sender)
         if hand.arrived(seq):
-            out += self._carry(now, self.membership.went_on(now))
+            out += self._carry(now, self.membership.used(now))
         if self.options.accelerated and seq > hand.passed_seq and sender == ring.before and not hand.eager:
             hand.eager = True
             if hand.pending is not None:

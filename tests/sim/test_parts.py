@@ -119,7 +119,7 @@ def test_datagrams_are_served_before_drained_and_late_inputs() -> None:
 
 
 def test_what_a_pause_interrupts_comes_first_again() -> None:
-    """A host of which each step takes 10 ns stands still while it is at the first of three datagrams, then at a timer."""
+    """A host whose steps take 10 ns stands still while it is at the first of three datagrams, then at a timer."""
     schedule, served, host = Schedule(), [], up()
 
     def carry_out(host: Host, item: Any) -> None:

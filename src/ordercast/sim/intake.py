@@ -102,7 +102,7 @@ class Intake:
             self.work(host)
 
     def _put_back(self, host: Host, item: Item) -> None:
-        """The host stands still and has not answered: what it was at comes first again, a datagram before all others."""
+        """The host stands still and has not answered: what it was at comes first again, datagrams before the rest."""
         if item[0] != "receive":
             host.late.appendleft(item)
             return

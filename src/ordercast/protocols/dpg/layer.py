@@ -7,7 +7,7 @@ others are: that is all there is of membership.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from ordercast.types import Frame, Identity, Nanoseconds, NetId, Peer, Service
 REPORTS_FIRST = 2  # heard before a site that returns goes on
 LIFETIMES = 2  # of a PDU on a WAN in T
 COLD_SHARE = 4  # of Deliv_Cycle without anybody who delivers: the group begins here
+PATIENCE = 2  # Deliv_Cycles that a body is waited for while others come that were lost
 ROOM_BYTES = 160  # of a report, beside vertices and bodies
 VERTEX_BYTES = 8
 
@@ -93,7 +94,7 @@ class Dpg(Layer):
             marks=options.marks,
         )  # fmt: skip
         self.site.begun = False
-        self.site.skips_late = options.late == "skip"
+        self.site.skips_late, self.site.patience = options.late == "skip", PATIENCE
         self.earlier, self.unsettled = self.unsettled, {}
         for tag, frame in self.earlier.items():
             self.site.bodies.keep(tag, frame)
@@ -192,6 +193,8 @@ class Dpg(Layer):
             take = self._take if turn.placed else self._take_stray
             out += take(now, turn)
         if self.way.misses > self.misses:
+            if self.site.begun:
+                self.pace.lost(self.way.misses - self.misses)
             self.misses = self.way.misses
             self.cycle.missed(self._fair_ns())
         return out
@@ -244,9 +247,9 @@ class Dpg(Layer):
         if not self.site.begun and self.heard_reports >= REPORTS_FIRST and told.l_deliv is not None and known:
             out += self._begin(now, told.l_deliv)
             out += self._give(now, self.site.advance(self.pace.clock))
-        out += self.reports.heard(
-            now, self.pace.clock, self.pace.count_ns, source.id, waive or bool(self.site.rm) or self.site.lacks()
-        )
+        waive = waive or bool(self.site.rm) or self.site.lacks(self.pace.clock)
+        whole = not self.site.leaves_out(self.pace.clock, told)
+        out += self.reports.heard(now, self.pace.clock, self.pace.count_ns, source.id, waive, whole)
         return out + self._perhaps_report(now)
 
     def _before(self, tag: Tag) -> bool:
@@ -255,8 +258,10 @@ class Dpg(Layer):
 
     # ------------------------------------------------------------------------------------------------------ delivery
 
-    def _give(self, now: Nanoseconds, given: Iterable[Given]) -> list[Action]:
-        """What goes to the application, in this order."""
+    def _give(self, now: Nanoseconds, given: Sequence[Given]) -> list[Action]:
+        """What goes to the application, in this order; after a halt own messages do not leave all at once."""
+        if len(given) * 2 > self.cycles.deliv:
+            self.cycle.missed(self._fair_ns())
         out: list[Action] = []
         site, mine = self.site, self.me.id
         for tag, frame, certainty in ((g.tag, g.body, g.certainty) for g in given):
@@ -334,7 +339,7 @@ class Dpg(Layer):
         return [Transmit(self.net, ALL, packet), *self.way.transmitted(now, packet)]
 
     def _perhaps_report(self, now: Nanoseconds) -> list[Action]:
-        if self.reports.overdue(now, self.pace.clock, self.site.lacks()):
+        if self.reports.overdue(now, self.pace.clock, self.site.lacks(self.pace.clock)):
             return self._report(now)
         return self.reports.passed(now, self.pace.clock, self.pace.count_ns)
 

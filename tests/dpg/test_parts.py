@@ -440,6 +440,16 @@ def test_a_return_begins_after_what_another_delivered_and_skips_what_precedes_it
     assert given(here.advance(60)) == [] and 2 in here.skipped
 
 
+def test_a_return_skips_all_that_the_other_delivered() -> None:
+    """1, and 2 beside it, were delivered by another, whose last one is 1: only time told it that 2 is before 1."""
+    for delivered, gets in (((), [(2, "expired"), (3, "expired")]), ((1, 2), [(3, "expired")])):
+        here = site()
+        here.begun = False
+        here.report(0, Telling((1, 2, 3), ((1, 3, None), (2, 3, None)), (3,), 1, rm=((2, "2"), (3, "3"))))
+        here.begin(1, 1, None, delivered)
+        assert given(here.advance(30)) == gets
+
+
 def test_delivered_vertices_stay_in_reports() -> None:
     """E7: else whoever does not hear itself starves."""
     here = site()

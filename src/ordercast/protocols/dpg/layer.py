@@ -169,8 +169,8 @@ class Dpg(Layer):
         patience = self.cycles.deliv // COLD_SHARE if self.heard_reports >= REPORTS_FIRST else self.cycles.deliv
         return self._begin(now, None) if self.pace.clock - self.alone_since >= patience else []
 
-    def _begin(self, now: Nanoseconds, after: Tag | None) -> list[Action]:
-        self.site.begin(self.pace.clock, after, self.first)
+    def _begin(self, now: Nanoseconds, after: Tag | None, delivered: Iterable[Tag] = ()) -> list[Action]:
+        self.site.begin(self.pace.clock, after, self.first, delivered)
         if self.options.channel != "tagger":  # there each is offered when its number is known
             for tag in self.earlier:
                 self.site.offer(tag)  # perhaps nobody has it
@@ -245,7 +245,7 @@ class Dpg(Layer):
         self.heard_reports += 1
         known = self.first is not None or told.l_deliv in self.site.graph
         if not self.site.begun and self.heard_reports >= REPORTS_FIRST and told.l_deliv is not None and known:
-            out += self._begin(now, told.l_deliv)
+            out += self._begin(now, told.l_deliv, set(told.vertices).difference(told.undelivered))
             out += self._give(now, self.site.advance(self.pace.clock))
         waive = waive or bool(self.site.rm) or self.site.lacks(self.pace.clock)
         whole = not self.site.leaves_out(self.pace.clock, told)

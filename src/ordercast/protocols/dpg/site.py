@@ -234,15 +234,17 @@ class Site:
                 self._skip(clock, late)
             self.late |= late & self.pending.keys()
 
-    def begin(self, clock: Clock, after: Tag | None, first: Tag | None) -> None:
+    def begin(self, clock: Clock, after: Tag | None, first: Tag | None, delivered: Iterable[Tag] = ()) -> None:
         """Deliver from here on: right after what another delivered last, or from the first message heard in person.
 
-        The later of the two counts; what precedes it is skipped, now and whenever it turns up.
+        The later of the two counts; what precedes it is skipped, now and whenever it turns up; so is all that the other
+        delivered, whose place beside its last one only time may have decided.
         """
         graph, self.begun = self.graph, True
         old: set[Tag] = set()
         if after is not None and after in graph:
-            old = graph.ancestors((after,)) | {after}
+            past = {after, *(tag for tag in delivered if tag in graph)}
+            old = graph.ancestors(past) | past
             self.l_deliv = self.floor = after
         if first is not None and first in graph and first not in old and after is not None:
             old |= graph.ancestors((first,))

@@ -7,7 +7,7 @@ others are: that is all there is of membership.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -258,10 +258,8 @@ class Dpg(Layer):
 
     # ------------------------------------------------------------------------------------------------------ delivery
 
-    def _give(self, now: Nanoseconds, given: Sequence[Given]) -> list[Action]:
-        """What goes to the application, in this order; after a halt own messages do not leave all at once."""
-        if len(given) * 2 > self.cycles.deliv:
-            self.cycle.missed(self._fair_ns())
+    def _give(self, now: Nanoseconds, given: Iterable[Given]) -> list[Action]:
+        """What goes to the application, in this order."""
         out: list[Action] = []
         site, mine = self.site, self.me.id
         for tag, frame, certainty in ((g.tag, g.body, g.certainty) for g in given):

@@ -161,6 +161,12 @@ def picture_of_an_absence() -> str:
     return spacetime.svg(run(scenario, level="deliver").trace, title=title) + "\n"
 
 
+def picture_of_a_leak() -> str:
+    trace = run(Scenario.from_file(ROOT / "examples/quasi.toml"), level="deliver").trace
+    title = "dpg: only 3 heard whether 1 or 2 spoke first, and stands still; 2 decides by time, and is wrong"
+    return spacetime.svg(trace, title=title) + "\n"
+
+
 def picture_of_promises() -> str:
     load = Load(regime="periodic", rate=400.0, start_ms=60.0)
     scenario = Scenario(protocol="symmetric", members=3, messages=6, seed=3, load=load)
@@ -196,6 +202,7 @@ PICTURES = {
     "docs/img/hybrid.svg": picture_of_roles,
     "docs/img/symmetric.svg": picture_of_promises,
     "docs/img/dpg.svg": picture_of_an_absence,
+    "docs/img/dpg_leak.svg": picture_of_a_leak,
     "docs/img/multiring.svg": picture_of_two_rings,
     "docs/img/dpg_graph.svg": graph_picture.picture,
     "docs/img/allack.svg": lambda: picture_of_votes("allack"),

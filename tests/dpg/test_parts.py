@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -13,6 +14,7 @@ from ordercast.protocols.dpg.channel import Misses, Timing
 from ordercast.protocols.dpg.flow import CYCLE_NS_MAX, MessageCycle, Reports
 from ordercast.protocols.dpg.options import DpgOptions
 from ordercast.protocols.dpg.order import Order, Turn
+from ordercast.protocols.dpg.pace import Pace
 from ordercast.protocols.dpg.packets import (
     PACKETS,
     VERTICES_MAX,
@@ -154,6 +156,28 @@ def test_what_is_due_within_a_count_waits_its_part_of_it() -> None:
     assert not times.overdue(300, 5, urgent=False) and times.overdue(300, 5, urgent=True), "a timer that cannot come"
     assert times.overdue(300, 6, urgent=False)
     assert times.heard(300, 5, 1_000, 2, waive=False) == [CancelTimer("report")], "another told it"
+
+
+def test_a_report_that_leaves_something_out_does_not_put_ours_off() -> None:
+    times = Reports(5, random.Random(3))
+    times.due = 5.25
+    assert times.passed(7, 5, 1_000) == [SetTimer("report", 258)]
+    assert times.heard(8, 5, 1_000, 2, waive=False, whole=False) == [] and times.due == 5.25
+    assert times.heard(8, 5, 1_000, 2, waive=False, whole=True) == [CancelTimer("report")] and times.due > 10
+
+
+def test_an_absence_is_known_by_what_the_group_says_not_by_what_was_heard() -> None:
+    """Messages come each 2 ms; one site hears all of them, another one in five and is told of the losses."""
+    for heard, lost, away in ((5, 0, True), (1, 4, True), (1, 0, False)):
+        pace = Pace(400_000_000)
+        for now in range(0, 1_000_000_000, 10_000_000):
+            for _ in range(heard):
+                pace.heard()
+            pace.lost(lost)
+            pace.tick(now)
+            pace.next(now, True, 60)
+            assert pace.away(now, 60) is None
+        assert (pace.away(now + 250_000_000, 60) is not None) == away
 
 
 # ---------------------------------------------------------------------------------------------------------- the tagger
@@ -416,6 +440,16 @@ def test_a_return_begins_after_what_another_delivered_and_skips_what_precedes_it
     assert given(here.advance(60)) == [] and 2 in here.skipped
 
 
+def test_a_return_skips_all_that_the_other_delivered() -> None:
+    """1, and 2 beside it, were delivered by another, whose last one is 1: only time told it that 2 is before 1."""
+    for delivered, gets in (((), [(2, "expired"), (3, "expired")]), ((1, 2), [(3, "expired")])):
+        here = site()
+        here.begun = False
+        here.report(0, Telling((1, 2, 3), ((1, 3, None), (2, 3, None)), (3,), 1, rm=((2, "2"), (3, "3"))))
+        here.begin(1, 1, None, delivered)
+        assert given(here.advance(30)) == gets
+
+
 def test_delivered_vertices_stay_in_reports() -> None:
     """E7: else whoever does not hear itself starves."""
     here = site()
@@ -423,6 +457,51 @@ def test_delivered_vertices_stay_in_reports() -> None:
     here.advance(20)
     assert here.make_report(31).vertices == (1,)
     assert here.make_report(32).vertices == ()
+
+
+def test_what_a_report_hides_between_two_that_it_names_is_named_again() -> None:
+    here = site()
+    for tag in (1, 2, 3):
+        here.message(tag, tag, str(tag), True)
+    here.advance(22)
+    assert here.make_report(33).vertices == (1, 2, 3) and here.make_report(35).vertices == ()
+    _, waive = here.report(36, Telling((1, 3), ((1, 3, None),)))
+    told = here.make_report(36)
+    assert waive and told.vertices == (2,), "its sender has lost it, and does not know of it"
+    here.report(37, Telling((1, 2, 3), ((1, 2, None), (2, 3, None))))
+    assert here.make_report(48).vertices == (), "nobody lacks it any more"
+
+
+def test_what_will_soon_leave_our_reports_and_another_leaves_out() -> None:
+    here = site()
+    here.message(0, 1, "1", True)
+    here.advance(20)
+    poor, rich = Telling((2,)), Telling((1, 2))
+    assert [here.leaves_out(clock, poor) for clock in (25, 26, 31, 32)] == [False, True, True, False]
+    assert not here.leaves_out(26, rich)
+
+
+def test_a_body_that_did_not_come_is_asked_for_again() -> None:
+    here = site()
+    here.report(0, Telling((1,), (), (1,)))
+    assert here.lacks(0) and here.make_report(0).lm == (1,)
+    assert not here.lacks(3) and here.lacks(4) and here.make_report(4).lm == (1,)
+
+
+@pytest.mark.parametrize(("patience", "comes", "dummy_at"), [(1, 99, 40), (3, 0, 40), (3, 36, 45), (3, 99, 80)])
+def test_no_dummy_while_bodies_that_were_lost_still_come(patience: int, comes: int, dummy_at: int) -> None:
+    """All of a chain were lost; from the third on one comes each count, as long as any do."""
+    here, chain = site(), tuple(range(1, 100))
+    here.patience = patience
+    marks = tuple((x, y, frozenset()) for x, y in pairwise(chain))
+    here.report(0, Telling(chain, marks, chain, rm=((1, "1"),)))
+    assert given(here.advance(20)) == [(1, "expired")]
+    for clock in range(21, 100):
+        again = ((clock - 18, "x"),) if clock <= comes else ()
+        if (first := given(here.report(clock, Telling(rm=again))[0])) != []:
+            assert first[0] == (2, "dummy") and clock == dummy_at
+            return
+    raise AssertionError("it waits for ever")
 
 
 def test_a_mark_that_own_messages_excuse_waits_for_them() -> None:

@@ -118,6 +118,33 @@ def test_datagrams_are_served_before_drained_and_late_inputs() -> None:
     assert served[4:] == ["leave"]
 
 
+def test_what_a_pause_interrupts_comes_first_again() -> None:
+    """A host whose steps take 10 ns stands still while it is at the first of three datagrams, then at a timer."""
+    schedule, served, host = Schedule(), [], up()
+
+    def carry_out(host: Host, item: Any) -> None:
+        served.append((schedule.time, (item[1][2].number, item[2]) if item[0] == "receive" else item[0]))
+
+    intake = Intake(schedule, journal(schedule), carry_out)
+    host.cost, host.drops = (lambda *_: (10, 0)), {0: 7}
+    for k in range(3):
+        intake.take(host, (0, host.peer, Token(k), 30, None, False))
+    intake.give(host, ("timer", "t", [0, 0]))
+    intake.give(host, ("leave",))
+    host.paused = True
+    played(schedule, 100)
+    assert served == [] and host.buffer_bytes == 90
+    host.paused = False
+    intake.work(host)
+    schedule.later(133, lambda a, b: setattr(host, "paused", True), None, None)
+    played(schedule, 200)
+    assert served == [(110, (0, 7)), (120, (1, 0)), (130, (2, 0)), (130, "drained")] and host.buffer_bytes == 0
+    host.paused = False
+    intake.work(host)
+    played(schedule, 300)
+    assert served[4:] == [(210, "timer"), (220, "leave")]
+
+
 def carried(scenario: Scenario) -> tuple[Carrier, list[tuple[int, int, Any]]]:
     """A carrier between hosts without processes, and what arrives where."""
     schedule, seen, codec = Schedule(), [], Codec((Token,))

@@ -95,11 +95,21 @@ class Intake:
             return
         host.busy = False
         if host.paused:
-            host.late.appendleft(item)
+            self._put_back(host, item)
             return
         self._carry_out(host, item)
         if not host.busy:
             self.work(host)
+
+    def _put_back(self, host: Host, item: Item) -> None:
+        """The host stands still and has not answered: what it was at comes first again, datagrams before the rest."""
+        if item[0] != "receive":
+            host.late.appendleft(item)
+            return
+        _, datagram, drops = item
+        host.buffer.appendleft((datagram, drops))
+        host.buffer_bytes += _room(host, datagram)
+        host.read -= 1
 
     def _free(self, host: Host, incarnation: int) -> None:
         if host.up and host.incarnation == incarnation:

@@ -58,13 +58,17 @@ class Reports:
     def restart(self, clock: float) -> None:
         self.due = clock + self._cycle * (1 + self._random.random() * max(1.0, len(self.reporters) / REPORTERS))
 
-    def heard(self, now: Nanoseconds, clock: float, pace_ns: Nanoseconds, sender: int, waive: bool) -> list[Action]:
-        """Another's report; waive: there is something it should hear soon."""
+    def heard(
+        self, now: Nanoseconds, clock: float, pace_ns: Nanoseconds, sender: int, waive: bool, whole: bool = True
+    ) -> list[Action]:
+        """Another's report; waive: there is something it should hear soon; whole: it spares ours."""
         self.reporters[sender] = clock
         old = clock - 20 * self._cycle
         self.reporters = {who: at for who, at in self.reporters.items() if at > old}
-        self.restart(clock)
-        out = self.settled() if not waive or self._planned == DUE else []
+        out: list[Action] = []
+        if whole:
+            self.restart(clock)
+            out = self.settled() if not waive or self._planned == DUE else []
         if waive and not self._planned and clock - self._waived >= 2 * self._cycle:
             out += self._plan(WAIVER, now + 1 + int(self._random.random() * WAIVER_COUNTS * pace_ns))
         return out

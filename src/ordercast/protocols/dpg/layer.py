@@ -44,6 +44,7 @@ from ordercast.types import Frame, Identity, Nanoseconds, NetId, Peer, Service
 REPORTS_FIRST = 2  # heard before a site that returns goes on
 LIFETIMES = 2  # of a PDU on a WAN in T
 COLD_SHARE = 4  # of Deliv_Cycle without anybody who delivers: the group begins here
+PATIENCE = 2  # Deliv_Cycles that a body is waited for while others come that were lost
 ROOM_BYTES = 160  # of a report, beside vertices and bodies
 VERTEX_BYTES = 8
 
@@ -93,7 +94,7 @@ class Dpg(Layer):
             marks=options.marks,
         )  # fmt: skip
         self.site.begun = False
-        self.site.skips_late = options.late == "skip"
+        self.site.skips_late, self.site.patience = options.late == "skip", PATIENCE
         self.earlier, self.unsettled = self.unsettled, {}
         for tag, frame in self.earlier.items():
             self.site.bodies.keep(tag, frame)
@@ -168,8 +169,8 @@ class Dpg(Layer):
         patience = self.cycles.deliv // COLD_SHARE if self.heard_reports >= REPORTS_FIRST else self.cycles.deliv
         return self._begin(now, None) if self.pace.clock - self.alone_since >= patience else []
 
-    def _begin(self, now: Nanoseconds, after: Tag | None) -> list[Action]:
-        self.site.begin(self.pace.clock, after, self.first)
+    def _begin(self, now: Nanoseconds, after: Tag | None, delivered: Iterable[Tag] = ()) -> list[Action]:
+        self.site.begin(self.pace.clock, after, self.first, delivered)
         if self.options.channel != "tagger":  # there each is offered when its number is known
             for tag in self.earlier:
                 self.site.offer(tag)  # perhaps nobody has it
@@ -192,6 +193,8 @@ class Dpg(Layer):
             take = self._take if turn.placed else self._take_stray
             out += take(now, turn)
         if self.way.misses > self.misses:
+            if self.site.begun:
+                self.pace.lost(self.way.misses - self.misses)
             self.misses = self.way.misses
             self.cycle.missed(self._fair_ns())
         return out
@@ -242,11 +245,11 @@ class Dpg(Layer):
         self.heard_reports += 1
         known = self.first is not None or told.l_deliv in self.site.graph
         if not self.site.begun and self.heard_reports >= REPORTS_FIRST and told.l_deliv is not None and known:
-            out += self._begin(now, told.l_deliv)
+            out += self._begin(now, told.l_deliv, set(told.vertices).difference(told.undelivered))
             out += self._give(now, self.site.advance(self.pace.clock))
-        out += self.reports.heard(
-            now, self.pace.clock, self.pace.count_ns, source.id, waive or bool(self.site.rm) or self.site.lacks()
-        )
+        waive = waive or bool(self.site.rm) or self.site.lacks(self.pace.clock)
+        whole = not self.site.leaves_out(self.pace.clock, told)
+        out += self.reports.heard(now, self.pace.clock, self.pace.count_ns, source.id, waive, whole)
         return out + self._perhaps_report(now)
 
     def _before(self, tag: Tag) -> bool:
@@ -334,7 +337,7 @@ class Dpg(Layer):
         return [Transmit(self.net, ALL, packet), *self.way.transmitted(now, packet)]
 
     def _perhaps_report(self, now: Nanoseconds) -> list[Action]:
-        if self.reports.overdue(now, self.pace.clock, self.site.lacks()):
+        if self.reports.overdue(now, self.pace.clock, self.site.lacks(self.pace.clock)):
             return self._report(now)
         return self.reports.passed(now, self.pace.clock, self.pace.count_ns)
 

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from ordercast.protocols.dpg.bodies import Bodies
 from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
+from ordercast.protocols.dpg.holes import between, leaves_out
 from ordercast.protocols.dpg.tombs import Gone, Tombs
 
 Tag = Any  # hashable, ordered
@@ -80,6 +81,8 @@ class Site:
         self.own: dict[Tag, Clock] = {}  # own messages not known to precede l_rec
         self.unechoed: dict[Tag, Clock] = {}
         self.mention: dict[Tag, Clock] = {}  # named undelivered or lost by another
+        self.patience = 1  # Deliv_Cycles that a message waits for its body while others that were asked for come
+        self.came = NEVER  # one that was asked for, last
         self.late: set[Tag] = set()
         self.skips_late = False
         self.skipped: list[Tag] = []  # since the owner last asked
@@ -160,6 +163,8 @@ class Site:
         for tag, body in told.rm:
             if tag not in self.tombs and tag not in self.done:
                 self._add(clock, tag)
+                if tag in self.lm:
+                    self.came = clock
                 self._store(tag, body)
             if tag in self.rm:
                 self.rm.remove(tag)
@@ -207,7 +212,10 @@ class Site:
             graph.settle()
             self._place_own()
             self._find_late(clock)
-        return waive or any(x in since and y in since and y not in graph.out[x] for x, y, _ in told.arcs)
+        short = [(x, y) for x, y, _ in told.arcs if x in since and y in since and y not in graph.out[x]]
+        for tag in between(graph, short).difference(told.vertices):
+            self.mention[tag] = clock
+        return waive or bool(short)
 
     def _place_own(self) -> None:
         """Own messages that are known to precede what was heard last excuse nothing any more."""
@@ -226,15 +234,17 @@ class Site:
                 self._skip(clock, late)
             self.late |= late & self.pending.keys()
 
-    def begin(self, clock: Clock, after: Tag | None, first: Tag | None) -> None:
+    def begin(self, clock: Clock, after: Tag | None, first: Tag | None, delivered: Iterable[Tag] = ()) -> None:
         """Deliver from here on: right after what another delivered last, or from the first message heard in person.
 
-        The later of the two counts; what precedes it is skipped, now and whenever it turns up.
+        The later of the two counts; what precedes it is skipped, now and whenever it turns up; so is all that the other
+        delivered, whose place beside its last one only time may have decided.
         """
         graph, self.begun = self.graph, True
         old: set[Tag] = set()
         if after is not None and after in graph:
-            old = graph.ancestors((after,)) | {after}
+            past = {after, *(tag for tag in delivered if tag in graph)}
+            old = graph.ancestors(past) | past
             self.l_deliv = self.floor = after
         if first is not None and first in graph and first not in old and after is not None:
             old |= graph.ancestors((first,))
@@ -318,7 +328,7 @@ class Site:
             tag, since, certainty = queue[0]
             if tag in held:
                 given.append(Given(tag, held[tag], certainty))
-            elif clock - since >= self.cycles.deliv:
+            elif self._hopeless(clock, clock - since):
                 given.append(Given(tag, None, "dummy"))
                 self.lm.pop(tag, None)
             else:
@@ -326,6 +336,13 @@ class Site:
             queue.popleft()
             self.done[tag] = clock
         return given
+
+    def _hopeless(self, clock: Clock, waited: Clock) -> bool:
+        """No body after Deliv_Cycle: a dummy, unless bodies are still being sent again."""
+        cycles = self.cycles
+        return waited >= cycles.deliv and (
+            waited >= self.patience * cycles.deliv or clock - self.came > 2 * cycles.retr
+        )
 
     def _collect(self, clock: Clock) -> None:
         """Delivered vertices leave the graph when nobody has asked for them for long, the oldest first."""
@@ -361,9 +378,15 @@ class Site:
             rm=tuple((tag, held[tag]) for tag in again if tag in held),
         )
 
-    def lacks(self) -> bool:
-        """Something is lost here that was never asked for."""
-        return bool(self.lm) and NEVER in self.lm.values()
+    def leaves_out(self, clock: Clock, told: Telling) -> bool:
+        """Whether a report does not name what ours will soon not name any more: ours must not wait behind it."""
+        keep = self.cycles.keep
+        return leaves_out(told.vertices, self.done, clock - keep, clock - keep / 2)
+
+    def lacks(self, clock: Clock) -> bool:
+        """Something is lost here that was never asked for, or not answered within Retr_Cycle."""
+        old = clock - self.cycles.retr
+        return any(asked <= old for asked in self.lm.values())
 
     def _ask(self, clock: Clock) -> Iterable[Tag]:
         """What is lost and was not asked for within Retr_Cycle."""

@@ -25,7 +25,7 @@ class Way(Protocol):
 
     @property
     def misses(self) -> int:
-        """Gaps seen so far."""
+        """PDUs that are known to be missed, so far."""
 
     def receive(self, now: Nanoseconds, source: Peer, packet: Packet, drops: int) -> list[Action]:
         """A packet from the network; what is wrong with it."""
@@ -57,7 +57,7 @@ class Lan:
     def receive(self, now: Nanoseconds, source: Peer, packet: Packet, drops: int) -> list[Action]:
         if type(packet) is not Message and type(packet) is not Report:
             return [dropped("channel", member=source.id)]
-        self.misses += drops > 0
+        self.misses += drops
         self._ready.append(Turn(source, packet, self._detector.heard(drops, type(packet) is Message), True))
         return []
 

@@ -30,7 +30,7 @@ from ordercast.protocols.totem.gateway import Filter
 from ordercast.protocols.totem.here import HOME, Here, Phase
 from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.ordering import Ordering
-from ordercast.protocols.totem.passage import CLOCK, OPEN, Passage
+from ordercast.protocols.totem.passage import CLOCK, OPEN, PATIENCE, Passage
 from ordercast.protocols.totem.ring import Stamped
 from ordercast.protocols.totem.topology import NextTopology
 from ordercast.sender import LEAVE, Sender
@@ -50,7 +50,7 @@ class MultiRing(Layer):
             feed.owner = self
         self.filter = Filter()
         self.ordering = Ordering(self.here, self.filter, speak=self._speak, settled=self._settled)
-        self.passage = Passage(self.here, self.ordering, entered=self._entered)
+        self.passage = Passage(self.here, self.ordering, setup.timeout_ns, entered=self._entered)
         own = replace(setup, frame_bytes=setup.frame_bytes - SUPPLY_BYTES)
         services = (Service.AGREED, Service.SAFE)
         self.sender = Sender(own, services, self._unsettled, wake=self._wake_home, go=self._go)
@@ -75,6 +75,8 @@ class MultiRing(Layer):
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == LEAVE:
             return self._spread(self.sender.timer(now))
+        if name == PATIENCE:
+            return self.passage.again(now)
         assert name == OPEN
         if self.here.phase is not Phase.STEADY:
             return []

@@ -2,6 +2,8 @@
 
 What is agreed upon, and why an old topology ends for all who come along with the same frames, is in `agreement` and
 `topology`; here is one member's way through it.
+Who is on this way for 8 T says anew where it stands, then after twice the time, and so on: a word that a member with a
+key has damaged is followed by a better one, where otherwise all would wait for the next change of a ring.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from ordercast.contract import Action, Note, Ordered, Receive, SetTimer, Store, Up, ViewChange, dropped
+from ordercast.contract import Action, CancelTimer, Note, Ordered, Receive, SetTimer, Store, Up, ViewChange, dropped
 from ordercast.errors import WireError
 from ordercast.protocols.totem.agreement import Agreement
 from ordercast.protocols.totem.bodies import Bodies, Done, RingView, State, Supply, Vector, body_of, frame_of
@@ -23,6 +25,7 @@ from ordercast.protocols.totem.topology import NextTopology, Old, Topology
 from ordercast.types import Cause, Frame, MemberId, Nanoseconds, View, ViewKind
 
 OPEN = "open"  # the timer after which frames of a new topology leave: its view has gone up before
+PATIENCE = "patience"  # the timer after which a member begins its way anew
 CLOCK = "clock"  # stored: the stamp of the last topology, for the next life
 
 
@@ -30,9 +33,16 @@ class Passage:
     """entered: what follows when a topology was installed."""
 
     def __init__(
-        self, here: Here, ordering: Ordering, *, entered: Callable[[Nanoseconds, NextTopology], list[Action]]
+        self,
+        here: Here,
+        ordering: Ordering,
+        timeout_ns: Nanoseconds,
+        *,
+        entered: Callable[[Nanoseconds, NextTopology], list[Action]],
     ) -> None:
         self.here, self._ordering, self._entered = here, ordering, entered
+        self._patience_ns = 8 * timeout_ns
+        self._wait_ns = 0  # until I begin anew; 0: I am not on the way
         self.agreement = Agreement(here.me)
         self.cause = Cause("start")  # of my rings' last change
 
@@ -101,6 +111,7 @@ class Passage:
         self.cause = view.cause
         if child == HOME:
             self.here.flying = 0  # a ring delivers to its members all they sent on it
+        out += self._set_out(now)
         self.here.phase = Phase.STOPPED
         self.agreement.plan = None
         if len(self.here.places) > 1:
@@ -118,7 +129,23 @@ class Passage:
         for feed in self.here.feeds:
             feed.close()
         self._ordering.clear()
-        return [Note("topology ends")]
+        return [Note("topology ends"), *self._set_out(now)]
+
+    def _set_out(self, now: Nanoseconds) -> list[Action]:
+        if self._wait_ns:
+            return []
+        self._wait_ns = self._patience_ns
+        return [SetTimer(PATIENCE, now + self._wait_ns)]
+
+    def again(self, now: Nanoseconds) -> list[Action]:
+        """The timer: not there yet.  To begin anew is what a change of a ring makes of it at any time."""
+        if not self._wait_ns:
+            return []
+        self._wait_ns *= 2
+        self.here.phase = Phase.STOPPED
+        self.agreement.plan = None
+        out: list[Action] = [Note("topology again"), SetTimer(PATIENCE, now + self._wait_ns)]
+        return [*out, *self.speak_if_ready(now), *self._agree(now), *self.here.ask_all()]
 
     def _take_supplies(self) -> bool:
         """What others sent again is mine from now on; whether that is news."""
@@ -219,7 +246,8 @@ class Passage:
         view = View(plan.id, ViewKind.REGULAR, members, trans, components, self.here.view, cause)
         out += [Up(ViewChange(view)), *self._notes(plan), Store(CLOCK, plan.base, b""), SetTimer(OPEN, now)]
         self._enter(plan)
-        return out + self._entered(now, plan)
+        self._wait_ns = 0
+        return [*out, CancelTimer(PATIENCE), *self._entered(now, plan)]
 
     def _enter(self, plan: NextTopology) -> None:
         topology = plan.topology

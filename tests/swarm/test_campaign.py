@@ -154,11 +154,14 @@ def test_interrupted_it_keeps_and_says_what_was_finished(tmp_path: Path) -> None
         [*command, "--jobs", "1", "--out", str(out), "--quiet"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    while not (out / ROWS).exists() or len((out / ROWS).read_bytes().splitlines()) < 3:
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    told, said = process.communicate(timeout=60)
+    try:
+        while not (out / ROWS).exists() or len((out / ROWS).read_bytes().splitlines()) < 3:
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told, said = process.communicate(timeout=60)
+    finally:
+        process.kill()  # whatever happened, it is not left behind
     assert process.returncode == 130
     done = len((out / ROWS).read_text().splitlines())
     assert f"interrupted: {done} of 100000 seeds were finished, kept in {out}" in said

@@ -472,13 +472,29 @@ def test_what_a_report_hides_between_two_that_it_names_is_named_again() -> None:
     assert here.make_report(48).vertices == (), "nobody lacks it any more"
 
 
-def test_what_will_soon_leave_our_reports_and_another_leaves_out() -> None:
+def test_what_no_report_named_and_ours_will_soon_not_name() -> None:
+    """Another's report puts ours off, poor as it may be, once the message was named by anybody."""
+    for named_by in ("nobody", "another", "us"):
+        here = site()
+        here.message(0, 1, "1", True)
+        here.advance(20)
+        if named_by == "us":
+            here.make_report(21)
+        else:
+            here.report(21, Telling((1, 2) if named_by == "another" else (2,)))
+        owed = named_by == "nobody"
+        assert [here.owes(clock) for clock in (25, 26, 31, 32)] == [False, owed, owed, False]
+
+
+def test_what_left_the_graph_is_not_remembered_as_named() -> None:
     here = site()
     here.message(0, 1, "1", True)
+    here.message(1, 2, "2", True)
     here.advance(20)
-    poor, rich = Telling((2,)), Telling((1, 2))
-    assert [here.leaves_out(clock, poor) for clock in (25, 26, 31, 32)] == [False, True, True, False]
-    assert not here.leaves_out(26, rich)
+    here.make_report(21)
+    assert here.named == {1, 2}
+    here.advance(99)
+    assert 1 not in here.done and here.named == {2}
 
 
 def test_a_body_that_did_not_come_is_asked_for_again() -> None:

@@ -1,4 +1,4 @@
-"""What another's report has not: messages between two that it names, and messages that soon nobody will name.
+"""What reports have not: messages between two that one names, and messages that soon nobody will name.
 
 A site keeps a delivered message in its reports for Rep_Keep.  One that lost it, and the reports of that time, would
 never hear of it; and one that has just returned, and reports what little it knows, would keep the others from saying
@@ -7,7 +7,7 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from ordercast.protocols.dpg.graph import Graph
@@ -33,7 +33,6 @@ def _after(graph: Graph, vertex: Tag) -> set[Tag]:
     return found
 
 
-def leaves_out(named: Iterable[Tag], done: Mapping[Tag, float], recent: float, soon: float) -> bool:
-    """Whether something delivered after `recent`, and not after `soon`, is not named."""
-    told = frozenset(named)
-    return any(recent < at <= soon and tag not in told for tag, at in done.items())
+def unsaid(named: Set[Tag], done: Mapping[Tag, float], recent: float, soon: float) -> bool:
+    """Whether something delivered after `recent`, and not after `soon`, was never named."""
+    return any(recent < at <= soon and tag not in named for tag, at in done.items())

@@ -248,7 +248,7 @@ class Dpg(Layer):
             out += self._begin(now, told.l_deliv, set(told.vertices).difference(told.undelivered))
             out += self._give(now, self.site.advance(self.pace.clock))
         waive = waive or bool(self.site.rm) or self.site.lacks(self.pace.clock)
-        whole = not self.site.leaves_out(self.pace.clock, told)
+        whole = not self.site.owes(self.pace.clock)
         out += self.reports.heard(now, self.pace.clock, self.pace.count_ns, source.id, waive, whole)
         return out + self._perhaps_report(now)
 

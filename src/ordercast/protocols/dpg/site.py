@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ordercast.protocols.dpg.bodies import Bodies
 from ordercast.protocols.dpg.graph import MARKED, Graph, Mark
-from ordercast.protocols.dpg.holes import between, leaves_out
+from ordercast.protocols.dpg.holes import between, unsaid
 from ordercast.protocols.dpg.tombs import Gone, Tombs
 
 Tag = Any  # hashable, ordered
@@ -81,6 +81,7 @@ class Site:
         self.own: dict[Tag, Clock] = {}  # own messages not known to precede l_rec
         self.unechoed: dict[Tag, Clock] = {}
         self.mention: dict[Tag, Clock] = {}  # named undelivered or lost by another
+        self.named: set[Tag] = set()  # by any report, ours too
         self.patience = 1  # Deliv_Cycles that a message waits for its body while others that were asked for come
         self.came = NEVER  # one that was asked for, last
         self.late: set[Tag] = set()
@@ -197,6 +198,7 @@ class Site:
                 if tag not in self.bodies:
                     self.lm[tag] = NEVER
                     waive = True
+        self.named.update(self.since.keys() & told.vertices)
         since, before, old = self.since, self.before, []
         for x, y, mark in told.arcs:
             if x in since and y in since:
@@ -235,10 +237,10 @@ class Site:
             self.late |= late & self.pending.keys()
 
     def begin(self, clock: Clock, after: Tag | None, first: Tag | None, delivered: Iterable[Tag] = ()) -> None:
-        """Deliver from here on: right after what another delivered last, or from the first message heard in person.
+        """Deliver from here on: right after what another delivered last, or from the first message heard, if later.
 
-        The later of the two counts; what precedes it is skipped, now and whenever it turns up; so is all that the other
-        delivered, whose place beside its last one only time may have decided.
+        What precedes it is skipped, now and whenever it turns up; so is all that the other delivered, whose place
+        beside its last one only time may have decided.
         """
         graph, self.begun = self.graph, True
         old: set[Tag] = set()
@@ -356,6 +358,7 @@ class Site:
                 known.pop(tag, None)
             self.bodies.held.pop(tag, None)
             self.incorporated.discard(tag)
+            self.named.discard(tag)
             self.tombs.add(tag)
 
     # ------------------------------------------------------------------------------------------------------- reports
@@ -367,6 +370,7 @@ class Site:
             tag for tag in self.since if tag not in done or done[tag] > recent or mention.get(tag, recent) > recent
         ][:most]  # fmt: skip
         inside, out = set(kept), self.graph.out
+        self.named |= inside
         again, held = self.rm[:bodies], self.bodies.held
         del self.rm[:bodies]
         return Telling(
@@ -378,10 +382,9 @@ class Site:
             rm=tuple((tag, held[tag]) for tag in again if tag in held),
         )
 
-    def leaves_out(self, clock: Clock, told: Telling) -> bool:
-        """Whether a report does not name what ours will soon not name any more: ours must not wait behind it."""
-        keep = self.cycles.keep
-        return leaves_out(told.vertices, self.done, clock - keep, clock - keep / 2)
+    def owes(self, clock: Clock) -> bool:
+        """Whether ours must not wait behind another's report: it names what no report had, and will not for long."""
+        return unsaid(self.named, self.done, clock - self.cycles.keep, clock - self.cycles.keep / 2)
 
     def lacks(self, clock: Clock) -> bool:
         """Something is lost here that was never asked for, or not answered within Retr_Cycle."""

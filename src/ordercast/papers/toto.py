@@ -19,8 +19,8 @@ from ordercast.papers.draw import dag
 from ordercast.papers.draws import drawn
 from ordercast.papers.ideal import sender_latency_ms
 from ordercast.papers.points import Curve, Picture, Point, Points, Reduced, Value, curve, over
+from ordercast.protocols.layered import ordered
 from ordercast.protocols.toto import PROTOCOLS as SHIPPED
-from ordercast.protocols.toto import _stack
 from ordercast.protocols.toto.ballots import Ballots
 from ordercast.protocols.toto.core import Toto
 from ordercast.registry import ProtocolInfo
@@ -346,7 +346,7 @@ def _with_timer(name: str, after_ms: float) -> ProtocolInfo:
         core = Toto(setup, quorum)
         core.ack_ns, core.stagger_ns = round(after_ms * 1_000_000), 0
         core.patience = core.ack_ns
-        return _stack(setup, core)
+        return ordered(setup, core)
 
     return structs.replace(shipped, factory=factory)
 

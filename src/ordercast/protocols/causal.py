@@ -14,16 +14,13 @@ from msgspec import Struct
 
 from ordercast.contract import Action, Body, Crash, Event, Layer, Ordered, Receive, Received, Setup, Up, dropped
 from ordercast.framing import Framing
-from ordercast.membership import PRIMARY_PROBES
-from ordercast.membership import PROBES as MEMBERSHIP_PROBES
+from ordercast.protocols.layered import UNORDERED, described
 from ordercast.registry import ProtocolInfo
 from ordercast.seam import Seam
 from ordercast.sender import LEAVE, Sender
 from ordercast.stack import Stack, chain
-from ordercast.transis import PROBES as LINK_PROBES
 from ordercast.transis.link import Link
-from ordercast.transis.packets import packets
-from ordercast.types import POLICIES, Frame, Nanoseconds, Service
+from ordercast.types import Frame, Nanoseconds, Service
 
 
 class LayerOptions(Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,44 +89,11 @@ def causal(setup: Setup) -> Stack:
     return chain(Framing(), Seam(), Unordered(setup, Service.CAUSAL), Link(setup, crash_hint=setup.options.crash_hint))
 
 
-_PAPER = "Total ordering of messages in broadcast domains (Amir, Dolev, Kramer, Malki)"
-_FIFO = (
-    *("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S11", "S12", "S13", "S14", "S15"),
-    *("L1", "L2", "L3", "L4", "L6", "L7", "L8", "L12", "L13"),
-)
-_SURVIVES = frozenset(
-    {
-        *("loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay", "partition"),
-        *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload", "permanent"),
-    }
-)
-
-
-def _info(
-    name: str, summary: str, factory: Callable[[Setup], Stack], service: Service, promises: tuple[str, ...]
-) -> ProtocolInfo:
-    return ProtocolInfo(
-        name=name,
-        summary=summary,
-        paper=_PAPER,
-        factory=factory,
-        packets=packets(Sent),
-        provides=(service,),
-        promises={name: promises},
-        survives=_SURVIVES,
-        needs=("the view-synchronous layer",),
-        changes_views=True,
-        partitions=POLICIES,
-        judges_lives=True,
-        options=LayerOptions,
-        measures=("t_loss", "install"),
-        probes=(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
-    )
+def _info(name: str, summary: str, factory: Callable[[Setup], Stack], *more: str) -> ProtocolInfo:
+    paper = "Total ordering of messages in broadcast domains (Amir, Dolev, Kramer, Malki)"
+    return described(name, summary, paper, factory, LayerOptions, Sent, promises={name: (*UNORDERED, *more)})
 
 
 _LEAST = "Each sender's messages in its order, the same set in every view; the least that views promise."
 _CAUSAL = "A message comes after all that its sender had delivered; the same set in every view, no total order."
-PROTOCOLS = {
-    "fifo": _info("fifo", _LEAST, fifo, Service.FIFO, _FIFO),
-    "causal": _info("causal", _CAUSAL, causal, Service.CAUSAL, (*_FIFO, "S16")),
-}
+PROTOCOLS = {"fifo": _info("fifo", _LEAST, fifo), "causal": _info("causal", _CAUSAL, causal, "S16")}

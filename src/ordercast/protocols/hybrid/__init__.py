@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ordercast.contract import Packet, Setup
-from ordercast.framing import Framing
-from ordercast.groups import Groups
+from ordercast.contract import Setup
 from ordercast.limits import MEMBERS_MAX
-from ordercast.membership import PRIMARY_PROBES
-from ordercast.membership import PROBES as MEMBERSHIP_PROBES
 from ordercast.protocols.hybrid.detector import DETECTORS
 from ordercast.protocols.hybrid.layer import NULLS_PER_T, Fixed, Tickets
 from ordercast.protocols.hybrid.numbers import Lamport, RateSynchronised
@@ -21,13 +17,10 @@ from ordercast.protocols.hybrid.packets import Null, Ping, Pong, Reassign, Role,
 from ordercast.protocols.hybrid.policy import Policy
 from ordercast.protocols.hybrid.process import Process
 from ordercast.protocols.hybrid.ways import Ways
+from ordercast.protocols.layered import GROUP_PROBES, ORDERED, described, ordered
 from ordercast.registry import Draw, ProtocolInfo
-from ordercast.seam import Seam
-from ordercast.stack import Stack, chain
-from ordercast.transis import PROBES as LINK_PROBES
-from ordercast.transis.link import Link
-from ordercast.transis.packets import packets
-from ordercast.types import POLICIES, U32, MemberId, Service
+from ordercast.stack import Stack
+from ordercast.types import U32, MemberId
 
 TRIPS = 7  # round trips that count for a distance
 
@@ -70,15 +63,15 @@ class HybridOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def token_site(setup: Setup) -> Stack:
-    return _stack(setup, tickets("token_site", setup))
+    return ordered(setup, tickets("token_site", setup))
 
 
 def symmetric(setup: Setup) -> Stack:
-    return _stack(setup, tickets("symmetric", setup))
+    return ordered(setup, tickets("symmetric", setup))
 
 
 def hybrid(setup: Setup) -> Stack:
-    return _stack(setup, tickets("hybrid", setup))
+    return ordered(setup, tickets("hybrid", setup))
 
 
 def tickets(name: str, setup: Setup, layer: type[Tickets] = Tickets, process: type[Process] = Process) -> Tickets:
@@ -108,52 +101,22 @@ def _named(named: frozenset[MemberId], members: tuple[MemberId, ...]) -> Iterabl
     return [member for member in members if member in named] or _highest(members)
 
 
-def _stack(setup: Setup, order: Tickets) -> Stack:
-    """Process groups over framing over the order over the view-synchronous layer."""
-    link = Link(setup, crash_hint=setup.options.crash_hint)
-    return chain(Groups(setup.identity.me), Framing(), Seam(), order, link)
-
-
-_AGREED = (
-    *("S1", "S2", "S3", "S4", "S5", "S6", "S7", "S9", "S10", "S11", "S12", "S13", "S14", "S15", "S16", "S17", "S19"),
-    *("S21", "S22", "L1", "L2", "L3", "L4", "L6", "L7", "L8", "L12", "L13"),
-)
-
-
 def _info(
     name: str,
     summary: str,
     factory: Callable[[Setup], Stack],
     options: type[Struct],
-    bodies: tuple[type[Packet], ...],
-    *more: str,
+    bodies: Any,
+    unicasts: Any = None,
+    *,
+    more: tuple[str, ...] = (),
     probes: tuple[str, ...] = (),
 ) -> ProtocolInfo:
-    return ProtocolInfo(
-        name=name,
-        summary=summary,
-        paper="A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)",
-        factory=factory,
-        packets=bodies,
-        provides=(Service.AGREED,),
-        promises={"agreed": (*_AGREED, *more)},
-        survives=frozenset(
-            {
-                *("loss", "duplication", "reordering", "delay", "clog", "corruption", "version", "replay", "partition"),
-                *("crash", "pause", "leave", "slow", "drift", "clock", "disk", "overload", "permanent"),
-            }
-        ),
-        needs=("the view-synchronous layer",),
-        changes_views=True,
-        partitions=POLICIES,
-        judges_lives=True,
-        options=options,
-        measures=("t_loss", "install"),
-        probes=(
-            *("null", *probes, "group state", "group state again"),
-            *(*LINK_PROBES, *MEMBERSHIP_PROBES, *PRIMARY_PROBES),
-        ),
-    )
+    paper = "A dynamic hybrid protocol for total order in large-scale systems (Rodrigues, Fonseca, Verissimo)"
+    return described(
+        name, summary, paper, factory, options, bodies, unicasts, promises={"agreed": (*ORDERED, *more)},
+        probes=("null", *probes, *GROUP_PROBES),
+    )  # fmt: skip
 
 
 _SITE = "One sequencer numbers all frames; the simplest total order, in views that change."
@@ -161,10 +124,10 @@ _ALL = "Every member numbers its own frames; a frame is ordered when all have pr
 _ROLES = "Members that send often number their own frames, the others have a sequencer; roles follow the load."
 _MEASURED = Ping | Pong
 PROTOCOLS = {
-    "token_site": _info("token_site", _SITE, token_site, TokenSiteOptions, packets(Sent | Null), probes=("drain",)),
-    "symmetric": _info("symmetric", _ALL, symmetric, SymmetricOptions, packets(Sent | Null, _MEASURED)),
+    "token_site": _info("token_site", _SITE, token_site, TokenSiteOptions, Sent | Null, probes=("drain",)),
+    "symmetric": _info("symmetric", _ALL, symmetric, SymmetricOptions, Sent | Null, _MEASURED),
     "hybrid": _info(
-        "hybrid", _ROLES, hybrid, HybridOptions, packets(Sent | Null | Role | Reassign, _MEASURED), "L10",
+        "hybrid", _ROLES, hybrid, HybridOptions, Sent | Null | Role | Reassign, _MEASURED, more=("L10",),
         probes=("drain", "mode", "role kept", "reassign", "sequencer"),
     ),
 }  # fmt: skip

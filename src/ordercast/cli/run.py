@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -233,9 +234,10 @@ def _table(obj: dict[str, Any]) -> str:
     else:
         lines.append(f"  promises, verified with {obj['verify']}:")
         lines += judge.table(obj["verdicts"])
-        kept, empty = (sum(v["verdict"] == word for v in obj["verdicts"]) for word in ("holds", "nothing to judge"))
-        said = f"  {kept} of {len(obj['verdicts'])} promises hold, {obj['violations']} broken"
-        lines.append(said + (f", {empty} had nothing to judge" if empty else ""))
+        found = Counter(v["verdict"] for v in obj["verdicts"])
+        rest = {"cannot be judged": found["cannot judge"], "had nothing to judge": found["nothing to judge"]}
+        said = f"  {found['holds']} of {len(obj['verdicts'])} promises hold, {obj['violations']} broken"
+        lines.append(said + "".join(f", {count} {what}" for what, count in rest.items() if count))
     if obj["report"]:
         lines.append(f"  report: {obj['report']}")
     lines.append(f"  everything is in {obj['directory']}")

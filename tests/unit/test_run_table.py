@@ -14,7 +14,14 @@ OBJ: dict[str, Any] = {
 
 def verdicts(**words: str) -> list[dict[str, Any]]:
     return [
-        {"promise": promise, "verdict": word.replace("_", " "), "judged": 1, "text": "name: why"}
+        {
+            "promise": promise,
+            "verdict": word.replace("_", " "),
+            "judged": 1,
+            "text": "name: why",
+            "told_by": "",
+            "example": [],
+        }
         for promise, word in words.items()
     ]
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from ordercast.limits import OUTBOX_BYTES_MAX
+from ordercast.limits import OUTBOX_BYTES_MAX, packet_bytes_max
 from ordercast.types import (
     ALL_CONTINUE,
     Batch,
@@ -332,6 +332,11 @@ class Setup(Struct):
     partition: str = ALL_CONTINUE  # of POLICIES: what the parts of a split group may do
     pack: bool = True  # several messages in a frame; false: as the papers count
     pure: bool = False  # a gateway without an application
+
+    @property
+    def packet_bytes(self) -> int:
+        """The largest packet that carries neither frame nor vector: tables of rows, what goes over in a flush."""
+        return packet_bytes_max(self.frame_bytes, len(self.identity.members))
 
 
 class Layer:

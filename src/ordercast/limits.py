@@ -3,6 +3,9 @@
 DATAGRAM_BYTES_MAX = 65_507  # UDP over IPv4
 DATAGRAM_BYTES_MIN = 576 - 28
 DATAGRAM_BYTES_LOOPBACK = 65_000
+AROUND_PACKET_BYTES = 48  # of a datagram: its header and its seal
+AROUND_FRAME_BYTES = 288  # the same and the packet around a frame at most, but for the vector
+VECTOR_BYTES = 10  # of a vector, for each member
 FRAGMENTS_MAX = 16_384
 MESSAGE_BYTES_MAX = 16 * 2**20
 FRAME_MESSAGES_MAX = 16_384
@@ -43,6 +46,11 @@ CHUNKS_AHEAD_MAX = 8  # on their way, and not acknowledged by all they are for
 HELD_BYTES_MAX = 64 * 2**20  # calls that wait for a decision, or for a state to apply them to
 KEY_BYTES = 32
 KEYS_MAX = 2  # that a member opens datagrams with
+
+
+def packet_bytes_max(frame_bytes: int, members: int) -> int:
+    """What a packet without frame and vector may have, where one with `frame_bytes` of them fits a datagram."""
+    return frame_bytes + AROUND_FRAME_BYTES - AROUND_PACKET_BYTES + VECTOR_BYTES * members
 
 
 def entry_bytes_max(members: int) -> int:

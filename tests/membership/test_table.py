@@ -9,9 +9,10 @@ from ordercast.errors import WireError
 from ordercast.membership import PACKETS, Hello
 from ordercast.membership.cause import START, tell
 from ordercast.membership.choose import NO_VIEW, Row
-from ordercast.membership.packets import CommitToken, Entry, Got, Join, PackedRow, PackedRows
+from ordercast.membership.packets import CommitToken, Entry, Got, Join, PackedRow, PackedRows, Rival
 from ordercast.membership.table import NOBODY, Table, pack, unpack
-from ordercast.types import ViewId
+from ordercast.membership.voice import join_bytes
+from ordercast.types import Cause, ViewId
 from ordercast.wire.codec import Codec
 
 CODEC = Codec(PACKETS)
@@ -135,6 +136,28 @@ def test_rows_survive_the_wire_in_any_number_of_packets():
         packets = [Hello(NO_VIEW, packed) for packed in pack(rows, limit)]
         back = [CODEC.decode(CODEC.encode(packet)) for packet in packets]
         assert [r for packet in back for r in unpack(packet.rows)] == rows
+
+
+def test_packets_with_rows_keep_within_what_they_may_have():
+    rng = random.Random(3)
+    full = 0
+    for _ in range(300):
+        rows = random_table(rng, rng.randint(1, 64))
+        proposal = tuple(row.id for row in rows)
+        view, told = rows[0].view, tell(Cause("broken link", 2, "T_loss", "nicht gehört " * rng.randint(0, 20)))
+        limit = rng.choice([700, 1400, 2800])
+        hellos = [Hello(view, packed, Rival(2**62, True, 2**62)) for packed in pack(rows, limit)]
+        got = Got(view, 1, 2**62)
+        joins = [
+            Join(2**31, 2**62, proposal, got, packed, 2**62, told)
+            for packed in pack(rows, limit, join_bytes(proposal, told))
+        ]
+        for packets in (hellos, joins):
+            sizes = [CODEC.size(packet) for packet in packets]
+            alone = [len(packet.rows.rows) == 1 for packet in packets]
+            assert all(size <= limit or one for size, one in zip(sizes, alone, strict=True)), "a lone row always goes"
+            full += sum(limit - 64 < size <= limit for size in sizes[:-1])
+    assert full > 100, "no room is left that a row would have fitted in"
 
 
 @pytest.mark.parametrize("n, packets", [(3, 1), (9, 1), (16, 1), (32, 1), (64, 2)])

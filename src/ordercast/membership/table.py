@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ordercast.limits import MEMBERS_MAX
 from ordercast.membership.choose import NO_VIEW, Row
 from ordercast.membership.packets import PackedRow, PackedRows
 from ordercast.types import Incarnation, MemberId, Nanoseconds, ViewId
 
 NOBODY: frozenset[MemberId] = frozenset()
-HEAD_BYTES, ID_BYTES, VIEW_BYTES = 48, 5, 15  # of a packet with rows: at most
-ROW_BYTES = 20 + MEMBERS_MAX // 8
+HELLO_BYTES = 40  # of a Hello, beside its rows: at most
+PACKED_BYTES, ROW_BYTES = 10, 6  # of the lists that rows are packed in; of a row without its numbers and its bitmap
 
 
 class Table:
@@ -115,20 +114,50 @@ class Table:
         return out
 
 
-def pack(rows: list[Row], packet_bytes: int) -> Iterator[PackedRows]:
-    """Rows for as few packets as hold them; each packet can be read alone."""
-    part: list[Row] = []
-    named: set[MemberId] = set()
-    views: set[ViewId] = set()
+class _Part:
+    """The rows of one packet, and how many bytes they take."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.named: set[MemberId] = set()
+        self.views: set[ViewId] = set()
+        self.size = PACKED_BYTES  # but for the bitmaps
+
+    def bytes_with(self, row: Row) -> int:
+        """How many there would be with this row, too."""
+        names = len(self.named.union(row.hears, (row.id,)))
+        return self.size + self._more(row) + (len(self.rows) + 1) * ((names + 7) // 8)
+
+    def _more(self, row: Row) -> int:
+        view = () if row.view in self.views else (row.view.seq, row.view.rep)
+        numbers = (row.incarnation, row.version, *view, *({row.id, *row.hears} - self.named))
+        return ROW_BYTES + len(view) // 2 + sum(map(number_bytes, numbers))
+
+    def add(self, row: Row) -> None:
+        self.size += self._more(row)
+        self.named.update(row.hears, (row.id,))
+        self.views.add(row.view)
+        self.rows.append(row)
+
+
+def pack(rows: list[Row], packet_bytes: int, head_bytes: int = HELLO_BYTES) -> Iterator[PackedRows]:
+    """Rows for as few packets as hold them, beside `head_bytes` that are no rows; each packet can be read alone."""
+    part = _Part()
     for row in rows:
-        more, view = named | row.hears | {row.id}, views | {row.view}
-        size = HEAD_BYTES + ID_BYTES * len(more) + VIEW_BYTES * len(view) + ROW_BYTES * (len(part) + 1)
-        if part and size > packet_bytes:
-            yield _pack(part)
-            part, more, view = [], {row.id, *row.hears}, {row.view}
-        part.append(row)
-        named, views = more, view
-    yield _pack(part)
+        if part.rows and head_bytes + part.bytes_with(row) > packet_bytes:
+            yield _pack(part.rows)
+            part = _Part()
+        part.add(row)
+    yield _pack(part.rows)
+
+
+def number_bytes(number: int) -> int:
+    """What a number takes in MessagePack."""
+    if number < 2**7:
+        return 1
+    if number < 2**8:
+        return 2
+    return 3 if number < 2**16 else 5 if number < 2**32 else 9
 
 
 def _pack(rows: list[Row]) -> PackedRows:

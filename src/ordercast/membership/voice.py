@@ -6,23 +6,29 @@ hear for itself (rows are relayed; where all hear each other, nothing is repeate
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ordercast.contract import ALL, Packet, Transmit
 from ordercast.membership.automaton import State
 from ordercast.membership.ballot import Ballot
-from ordercast.membership.cause import tell
+from ordercast.membership.cause import ToldCause, tell
 from ordercast.membership.events import Outdone
 from ordercast.membership.packets import Hello, Join, PackedRows
 from ordercast.membership.ringnumber import RingNumber
 from ordercast.membership.sight import Sight
 from ordercast.membership.standing import Standing
 from ordercast.membership.step import NEVER, Step
-from ordercast.membership.table import NOBODY, pack
+from ordercast.membership.table import HELLO_BYTES, NOBODY, number_bytes, pack
 from ordercast.membership.timers import PART, TICK
-from ordercast.types import Nanoseconds, NetId, Peer
+from ordercast.types import MemberId, Nanoseconds, NetId, Peer
 
 LONG_AGO: Nanoseconds = -(2**62)
+JOIN_BYTES = 68  # of a Join, beside its rows, the members it proposes and the words of its cause: at most
+
+
+def join_bytes(proposal: Sequence[MemberId], told: ToldCause) -> int:
+    words = sum(len(text.encode()) for text in (told.reason, told.timer, told.evidence))
+    return JOIN_BYTES + sum(map(number_bytes, proposal)) + words
 
 
 class Voice:
@@ -87,20 +93,20 @@ class Voice:
         self._step.say(Outdone(why))
 
     def hello(self, now: Nanoseconds) -> None:
-        for rows in self._rows(now):
+        for rows in self._rows(now, HELLO_BYTES):
             self._say(Hello(self._standing.installed.id, rows, self._sight.rivals.name(now)))
 
     def join(self, now: Nanoseconds) -> None:
         used, proposal, got = self._number.used, self._ballot.proposal, self._standing.got
         timeout, told = self._step.times.timeout, tell(self._standing.cause)
-        for rows in self._rows(now):
+        for rows in self._rows(now, join_bytes(proposal, told)):
             self.joins += 1
             self._say(Join(self.joins, used, proposal, got, rows, timeout, told))
 
     def _say(self, packet: Packet) -> None:
         self._step.say(Transmit(self._net, ALL, packet))
 
-    def _rows(self, now: Nanoseconds) -> Iterator[PackedRows]:
+    def _rows(self, now: Nanoseconds, head_bytes: int) -> Iterator[PackedRows]:
         self.last = now
         self.announce = self.relay = False
-        return pack(self._sight.table.relayed(now, self._sight.evidence.cap_ns), self._bytes)
+        return pack(self._sight.table.relayed(now, self._sight.evidence.cap_ns), self._bytes, head_bytes)

@@ -73,11 +73,11 @@ class Link(Layer):
     def __init__(self, setup: Setup, *, causal: bool = True, crash_hint: bool = True) -> None:
         identity = setup.identity
         self.me, self.configured = identity.me, tuple(sorted(identity.members))
-        self.timeout_ns, self.frame_bytes, self.causal = setup.timeout_ns, setup.frame_bytes, causal
-        self.crash_hint = crash_hint
+        self.timeout_ns, self.causal, self.crash_hint = setup.timeout_ns, causal, crash_hint
+        self.frame_bytes, self.packet_bytes = setup.frame_bytes, setup.packet_bytes
         self.sync_ns = max(1_000_000, setup.timeout_ns // 50)  # T_sync
         self.membership = Membership(
-            identity, setup.timeout_ns, setup.random, entry=self._entry, direct=True, packet_bytes=setup.frame_bytes,
+            identity, setup.timeout_ns, setup.random, entry=self._entry, direct=True, packet_bytes=setup.packet_bytes,
             partition=setup.partition,
         )  # fmt: skip
         self.standing = self.membership.standing
@@ -311,7 +311,7 @@ class Link(Layer):
         try:
             self.flush = Flush(
                 now, committed, self.configured, self.talk.traffic, self.plan, self.state, self.timeout_ns,
-                self.frame_bytes,
+                self.packet_bytes,
             )  # fmt: skip
         except BadEntry as why:
             cause = Cause("bad entry", why.member, "", str(why))

@@ -74,7 +74,7 @@ class RingLayer(Layer):
             urgent=feed.urgent if feed is not None else None,
         )  # fmt: skip
         self.membership = Membership(
-            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.frame_bytes,
+            identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.packet_bytes,
             partition=setup.partition,
         )  # fmt: skip
         self.turn = Turning(

@@ -216,7 +216,7 @@ class State(Layer):
         if behind:
             out.append(Note("state behind", {"members": len(decision.behind)}))
         else:
-            self.replica.decided(mark, self.peers)
+            out += self.replica.decided(mark, self.peers)
             out += [self._note("decided", source=decision.donor), *self.answers.settled(0)]
         out += self.moving.begin(now, behind)
         self.replica.arrive(mark.view, self.peers.values())

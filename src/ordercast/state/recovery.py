@@ -59,6 +59,7 @@ def recover(replica: Replica, found: Mapping[str, bytes]) -> Recovered:
                 break
             steps += isinstance(record, Stepped)
         damaged += [f"{LOG}{k}"] if faults else []
+        replica.short = replica.short or bool(faults)
     return Recovered(steps, tuple(damaged))
 
 

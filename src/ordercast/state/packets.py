@@ -107,9 +107,10 @@ class Complete(Said, frozen=True, array_like=True, gc=False, tag=8):
 
 
 class Ready(Said, frozen=True, array_like=True, gc=False, tag=9):
-    """Its sender holds every state that is to be merged."""
+    """Its sender holds every state that is to be merged; `serial`: which parts of this view's."""
 
     view: ViewId
+    serial: U32 = 0
 
 
 class Synced(Said, frozen=True, array_like=True, gc=False, tag=10):

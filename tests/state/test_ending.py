@@ -42,10 +42,11 @@ def gone_on(group: Group, without: int) -> None:
     assert len({tuple(member.lines) for member in there.values()}) == 1
 
 
+PARTS = [((1,), (2,)), ((1, 2), (3,)), ((1,), (2,), (3,)), ((1, 2), (3, 4)), ((1,), (2, 3, 4))]
+
+
 @pytest.mark.parametrize("steps", range(0, 60, 3))
-@pytest.mark.parametrize(
-    "parts", [((1,), (2,)), ((1, 2), (3,)), ((1,), (2,), (3,)), ((1, 2), (3, 4)), ((1,), (2, 3, 4))]
-)
+@pytest.mark.parametrize("parts", PARTS)
 def test_who_tells_its_part_of_a_merge_may_end(parts: tuple[tuple[int, ...], ...], steps: int) -> None:
     """Another of its part tells it then; if it was alone, the others are one without it.  At whatever moment."""
     for going in (part[0] for part in parts):

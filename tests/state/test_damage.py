@@ -8,9 +8,14 @@ import pytest
 from abstract_order import Group
 from test_corrections import call, one_state, word
 
+from ordercast.contract import Action
+from ordercast.filing import Append, Remove, Rename
+from ordercast.limits import CHUNK_BYTES_MAX
 from ordercast.live.filing import Found
+from ordercast.state.history import NO_VIEW
+from ordercast.state.log import Log
 from ordercast.state.machine import COMPLETE, UNDECIDED, Mark
-from ordercast.state.records import LOG, Heard, Record, Stepped, framed, numbers, records
+from ordercast.state.records import LOG, Beginning, Heard, Record, Stepped, framed, numbers, records
 from ordercast.types import PRIMARY_MAJORITY, Peer, ViewId
 
 
@@ -139,3 +144,36 @@ def test_a_log_that_cannot_be_read_is_damaged(tmp_path: Path) -> None:
             raise OSError("Input/output error")
 
     assert faults(Found(Unreadable(tmp_path))["calls-1"]) == (0, [0])
+
+
+def test_snapshots_that_fail_do_not_fill_the_disk() -> None:
+    """Each is tried again under another name, for as long as the disk is full: what there was of it goes."""
+    log, names = Log(()), set[str]()
+
+    def do(actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Append):
+                names.add(action.file)
+            elif isinstance(action, Rename):
+                names.remove(action.file)
+                names.add(action.to)
+            elif isinstance(action, Remove):
+                names.discard(action.file)
+
+    def attempt(steps: int) -> None:
+        pieces = iter([bytes(CHUNK_BYTES_MAX)] * 3)
+        do(log.snapshot(0, Beginning(NO_VIEW, 0, None, ()), iter((b"history",)), pieces))
+        for _ in range(steps):
+            do(log.more(0, 0))
+
+    for steps in (1, 2, 4, 1, 4, 2):
+        attempt(steps)
+        do(log.sync(0))
+        log.failed("No space left on device")
+    attempt(4)
+    while log._syncing is not None:
+        do(log.stored(log._sync, 0))
+    attempt(4)
+    while log._syncing is not None:
+        do(log.stored(log._sync, 0))
+    assert names == {f"snapshot-{log.number - 1}", f"snapshot-{log.number}"}

@@ -143,7 +143,7 @@ class State(Layer):
         if self.phase is Phase.COMPLETE:
             return out + self.replica.apply(Entry(caller, said, raw, self.transitional, mine))
         if self.phase is Phase.ENDED or self.phase is Phase.AWAY:
-            return [*out, unknown(said.first, len(said.payloads), self.why)] if mine else out
+            return [*out, unknown(said.first, len(said.payloads), self.why or self.phase.value)] if mine else out
         self.replica.hold(Entry(caller, said, raw, self.transitional, mine), due=self.phase is Phase.CATCHING)
         return out + self._ask_again() if self.phase is Phase.BEHIND and self.replica.crowded else out
 

@@ -126,11 +126,14 @@ class Log:
     def failed(self, why: str) -> None:
         """Nobody knows what the files hold: all that is not certain goes to a new one, when it is tried again."""
         self._syncing, self._wanted, self.why = None, False, why
+        if self._pieces is not None or self._ends:
+            name = f"{SNAPSHOT}{self.number}"
+            self._remove.append(name + NEW)
+            self._files.add(name)  # perhaps
+            self._pieces, self._ends, self.owed = None, 0, True
         self.number += 1
         self._out = [*self._kept, *self._out]
         self._kept, self._kept_bytes = [], 0
-        if self._pieces is not None or self._ends:
-            self._pieces, self._ends, self.owed = None, 0, True
 
     # -------------------------------------------------------------------------------------------------------- snapshots
 

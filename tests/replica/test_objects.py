@@ -275,6 +275,25 @@ def test_a_name_has_one_class_in_a_group() -> None:
     run(work())
 
 
+def test_an_object_that_begins_too_large_is_named() -> None:
+    async def work() -> None:
+        _, members = three()
+        with pytest.raises(
+            TooLarge, match=r"object 'stock': a first state of \d+ bytes: expected at most 8387584, and"
+        ):
+            await members[0].have("stock", full())
+        stock = await members[1].have("stock", Stock())
+        late = await members[0].have("stock", full())
+        assert stock.items == late.items == {}, "it is there already, and begins as its first says"
+
+    def full() -> Stock:
+        stock = Stock()
+        stock.items = {"x" * 9_000_000: 1}
+        return stock
+
+    run(work())
+
+
 def test_an_object_begins_as_the_first_to_bring_it_says() -> None:
     async def work() -> None:
         _, (one, two, _) = three()

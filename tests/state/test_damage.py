@@ -1,4 +1,4 @@
-"""Files of a replica that were altered on disk: what is told of them, and what they do not cost."""
+"""Files of a replica that were altered on disk: what is told of them, what they do not cost; and how many there are."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ordercast.contract import Action
 from ordercast.filing import Append, Remove, Rename
 from ordercast.limits import CHUNK_BYTES_MAX
 from ordercast.live.filing import Found
+from ordercast.state import log
 from ordercast.state.history import NO_VIEW
 from ordercast.state.log import Log
 from ordercast.state.machine import COMPLETE, UNDECIDED, Mark
@@ -148,7 +149,7 @@ def test_a_log_that_cannot_be_read_is_damaged(tmp_path: Path) -> None:
 
 def test_snapshots_that_fail_do_not_fill_the_disk() -> None:
     """Each is tried again under another name, for as long as the disk is full: what there was of it goes."""
-    log, names = Log(()), set[str]()
+    of, names = Log(()), set[str]()
 
     def do(actions: list[Action]) -> None:
         for action in actions:
@@ -162,18 +163,34 @@ def test_snapshots_that_fail_do_not_fill_the_disk() -> None:
 
     def attempt(steps: int) -> None:
         pieces = iter([bytes(CHUNK_BYTES_MAX)] * 3)
-        do(log.snapshot(0, Beginning(NO_VIEW, 0, None, ()), iter((b"history",)), pieces))
+        do(of.snapshot(0, Beginning(NO_VIEW, 0, None, ()), iter((b"history",)), pieces))
         for _ in range(steps):
-            do(log.more(0, 0))
+            do(of.more(0, 0))
 
     for steps in (1, 2, 4, 1, 4, 2):
         attempt(steps)
-        do(log.sync(0))
-        log.failed("No space left on device")
+        do(of.sync(0))
+        of.failed("No space left on device")
     attempt(4)
-    while log._syncing is not None:
-        do(log.stored(log._sync, 0))
+    while of._syncing is not None:
+        do(of.stored(of._sync, 0))
     attempt(4)
-    while log._syncing is not None:
-        do(log.stored(log._sync, 0))
-    assert names == {f"snapshot-{log.number - 1}", f"snapshot-{log.number}"}
+    while of._syncing is not None:
+        do(of.stored(of._sync, 0))
+    assert names == {f"snapshot-{of.number - 1}", f"snapshot-{of.number}"}
+
+
+def test_many_short_lives_do_not_fill_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of them writes enough for a snapshot; together they do."""
+    monkeypatch.setattr(log, "LOG_BYTES", 2_000)
+    group = Group(1, disks=True)
+    for _ in range(60):
+        group.view(1)
+        group.of[1].call(durable=True)
+        group.run()
+        lines = list(group.of[1].lines)
+        group.crash(1)
+        assert group.start(1).lines == lines
+    assert len(lines) == 60
+    assert sum(map(len, group.disks[1].found().values())) < 40_000
+    assert len(group.disks[1].found()) < 30

@@ -36,7 +36,7 @@ class Keeping:
         if files is None:
             return None
         found = recover(self.replica, files)
-        self.replica.log = self.log = Log(files, found.damaged)
+        self.replica.log = self.log = Log(files, found.damaged, found.bytes)
         return found
 
     def enter(self, view: ViewId) -> list[Action]:

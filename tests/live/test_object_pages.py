@@ -1,4 +1,4 @@
-"""The pages on objects: every block runs as it is printed, with one member where the page has three."""
+"""The page on objects: every block runs as it is printed, with one member where the page has three."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from .conftest import WAIT_SECONDS, apart, environment
 
-DOCS = Path(__file__).parents[2] / "docs"
+PAGE = Path(__file__).parents[2] / "docs" / "objects.md"
 RUN = """
 import ast, asyncio, contextlib, inspect, os, sys
 import ordercast
@@ -62,27 +60,8 @@ def run(tmp_path: Path, *blocks: str) -> str:
     return done.stdout
 
 
-def blocks(page: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)
-
-
-@pytest.mark.parametrize(
-    ("page", "seen"),
-    [
-        ("counter", "1 0\n"),
-        ("dict", "2 None 3 {'tea': 2, 'cups': 2, 'spoons': 2}\n"),
-        ("leader", "1 1 True\n"),
-        ("lock", "held by 1 under 1\n"),
-        ("queue", "1 wash the cups {1: 1}\n"),
-    ],
-)
-def test_the_page_of_each_object(tmp_path: Path, page: str, seen: str) -> None:
-    (block,) = blocks(f"objects/{page}.md")
-    assert run(tmp_path, block) == seen
-
-
 def test_the_page_of_all_objects(tmp_path: Path) -> None:
-    own, changed, without_asyncio, service = blocks("objects.md")
+    own, changed, without_asyncio, service = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     (tmp_path / "group.toml").write_text(
         'group = "shop"\ninsecure = true\npartition = "primary-majority"\nstate_dir = "state"\n'
         '[[member]]\nid = 1\naddress = "127.0.0.1:7475"\n'

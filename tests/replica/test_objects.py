@@ -79,6 +79,11 @@ class Stock(Replica):
         next(iter(()))
 
     @ordered
+    def exits(self) -> None:
+        self.items["exits"] = 1
+        raise SystemExit(3)
+
+    @ordered
     def deep(self, value: Any) -> None:
         self.items["deep"] = 1
 
@@ -118,6 +123,25 @@ def test_an_exception_is_the_callers_alone_and_the_state_stays_the_same_everywhe
         bus.same()
 
     run(work())
+
+
+def test_a_method_that_exits_ends_its_callers_program_alone() -> None:
+    """And nobody else's: each member would otherwise end in the middle of the order."""
+    apart = []
+
+    async def work() -> None:
+        bus, members = three()
+        one, two, _ = await everywhere(members, "stock", Stock)
+        try:
+            await one.exits()
+        except SystemExit as why:
+            apart.append(why.code)
+        assert await two.add("tea") == 1
+        assert one.items == two.items == {"exits": 1, "tea": 1}
+        bus.same()
+
+    run(work())
+    assert apart == [3]
 
 
 def test_time_and_chance_come_with_the_call() -> None:
@@ -247,6 +271,23 @@ def test_a_name_has_one_class_in_a_group() -> None:
             with pytest.raises(UsageError, match="expected a name of 1 to 64 bytes"):
                 await one.have(name, Stock())  # type: ignore[arg-type]
         assert await (await two.have("stock", Stock())).add("tea") == 1
+
+    run(work())
+
+
+def test_an_object_that_begins_too_large_is_named() -> None:
+    async def work() -> None:
+        _, members = three()
+        with pytest.raises(TooLarge, match=r"object 'stock': a first state of \d+ bytes: expected at most 8387584"):
+            await members[0].have("stock", full())
+        stock = await members[1].have("stock", Stock())
+        late = await members[0].have("stock", full())
+        assert stock.items == late.items == {}, "it is there already, and begins as its first says"
+
+    def full() -> Stock:
+        stock = Stock()
+        stock.items = {"x" * 9_000_000: 1}
+        return stock
 
     run(work())
 
@@ -820,6 +861,29 @@ def test_queue() -> None:
         assert await one.get() == "d" and await one.get_nowait() is None and await one.take_nowait() is None
         with pytest.raises(TimeoutError):
             await one.get(timeout=0.01)
+        bus.same()
+
+    run(work())
+
+
+@pytest.mark.parametrize("way", ["get", "take"])
+def test_a_timeout_is_for_all_of_the_waiting(way: str) -> None:
+    """Who finds each item gone that it was woken for does not begin to wait anew."""
+
+    async def work() -> None:
+        bus, members = three()
+        one, two, three_ = await everywhere(members, "q", Queue[int])
+        waiter = asyncio.ensure_future(getattr(two, way)(timeout=0.05))
+        await asyncio.sleep(0)
+        for k in range(1_000):
+            _, taken = await asyncio.gather(one.put(k), three_.get_nowait())
+            assert taken is not None and taken.value == k, "the other came late"
+            await asyncio.sleep(0.001)
+            if waiter.done():
+                break
+        assert waiter.done(), "it still waits"
+        with pytest.raises(TimeoutError):
+            await waiter
         bus.same()
 
     run(work())

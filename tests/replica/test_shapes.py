@@ -150,6 +150,12 @@ def _version() -> None:
         version = "1"  # type: ignore[assignment]
 
 
+def _slots() -> None:
+    class Bad(Replica):
+        __slots__ = ("x",)
+        x: int
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -167,6 +173,7 @@ def _version() -> None:
         (_taken, "Bad.now: every replica has something of this name: expected another"),
         (_half, "Bad: expected both snapshot and restore, or neither"),
         (_version, "Bad: version 1: expected a whole number"),
+        (_slots, "Bad: __slots__: expected a class without them"),
     ],
     ids=lambda case: getattr(case, "__name__", None),
 )

@@ -263,3 +263,55 @@ def test_two_branches_of_a_decision_nobody_settled() -> None:
     one_state(group)
     assert lives in group.of[2].lines and dead not in group.of[2].lines
     assert group.of[2].machine.told == [dead]
+
+
+def slowly(group: Group, *others: int) -> None:
+    """1 and these go on as far as they come while 1 writes no snapshot."""
+    while any(group.turn(id) or group.deliver(id) or group.flush(id) for id in (1, *others)) or any(
+        group.timer(id) for id in others
+    ):
+        pass
+
+
+def test_a_state_is_offered_once_it_is_on_disk() -> None:
+    """1 takes over the state of 2, and comes to 3 before it has it on disk.  If they decide on it, and stop, no disk
+    has what they decided: 1 and 2, who has the state, could not go on."""
+    group = Group(3, PRIMARY_MAJORITY, disks=True)
+    group.view(1, 2, 3)
+    group.run()
+    group.view(2, 3)
+    line = call(group, 2, durable=True)
+    group.run(2, 3)
+    group.view(1, 2)
+    slowly(group, 2)
+    assert word(group.of[1]) == COMPLETE and line in group.of[1].lines
+    group.view(1, 3)
+    slowly(group, 3)
+    group.crash(1), group.crash(3)
+    group.start(1)
+    group.view(1, 2)
+    group.run(1, 2)
+    assert word(group.of[1]) == word(group.of[2]) == COMPLETE
+    assert line in group.of[1].lines
+
+
+def test_a_state_that_was_taken_over_is_offered_when_it_is_on_disk() -> None:
+    group = Group(3, PRIMARY_MAJORITY, disks=True)
+    group.view(1, 2, 3)
+    group.run()
+    group.view(2, 3)
+    line = call(group, 2, durable=True)
+    group.run(2, 3)
+    group.view(1, 2)
+    slowly(group, 2)
+    group.view(1, 3)
+    slowly(group, 3)
+    assert word(group.of[1]) == word(group.of[3]) == UNDECIDED
+    group.run(1, 3)
+    assert word(group.of[1]) == word(group.of[3]) == COMPLETE
+    group.crash(1), group.crash(3)
+    group.start(1), group.start(3)
+    group.view(1, 3)
+    group.run(1, 3)
+    assert word(group.of[1]) == word(group.of[3]) == COMPLETE
+    assert line in group.of[1].lines

@@ -265,6 +265,11 @@ class ObjectDoor:
             self._observers.remove(look)
             self._calling.waits.discard(done)
 
+    def patience(self, timeout: float | None) -> Callable[[], float | None]:
+        clock = asyncio.get_running_loop().time
+        end = None if timeout is None else clock() + timeout
+        return lambda: None if end is None else end - clock()
+
     def told(self, listeners: list[Callable[[Any], None]], wanted: Callable[[Any], bool]) -> Told:
         watch = Told(self._head.name, listeners, wanted)
         self._calling.watches.add(watch)

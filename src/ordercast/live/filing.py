@@ -13,10 +13,11 @@ from pathlib import Path
 from ordercast.contract import Action
 from ordercast.drivers.store import why
 from ordercast.filing import Append, Remove, Rename
+from ordercast.state.records import UNREADABLE
 
 
 class Found(Mapping[str, bytes]):
-    """The files in a folder, read when they are asked for; one that cannot be read is empty."""
+    """The files in a folder, read when they are asked for; one that cannot be read is damaged."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -28,7 +29,7 @@ class Found(Mapping[str, bytes]):
         try:
             return path.read_bytes()
         except OSError:
-            return b""
+            return UNREADABLE
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(path.name for path in self.folder.iterdir())) if self.folder.is_dir() else iter(())

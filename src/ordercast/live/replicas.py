@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ordercast.contract import Event
-from ordercast.errors import FateUnknown, JoinTimeout, NotPrimary, OrdercastError, RunError, UsageError
-from ordercast.live.calling import Calling, ObjectDoor
+from ordercast.errors import FateUnknown, JoinTimeout, NotPrimary, OrdercastError, RunError, TooLarge, UsageError
+from ordercast.live.calling import CALL_BYTES_MAX, Calling, ObjectDoor
 from ordercast.live.entry import SAY_SECONDS, Entry
 from ordercast.live.node import Node
 from ordercast.replica.entries import head_of
@@ -93,6 +93,9 @@ class Replicas:
             await self._complete()
             there = self.objects.find(name)
             if there is None or there.head.digest != head.digest:
+                if len(creation) > CALL_BYTES_MAX:
+                    size = f"a first state of {len(creation)} bytes"
+                    raise TooLarge(f"object {name!r}: {size}: expected at most {CALL_BYTES_MAX}, and the rest by calls")
                 try:
                     await self.calling.call(creation, safe, False)
                 except (FateUnknown, NotPrimary):

@@ -21,7 +21,7 @@ from ordercast.words import short
 
 KEY = 8  # bytes of a call that name its object and its class
 KEPT_BYTES_MAX = 64 * 2**20  # of one object without a class
-NEVER_THE_SAME = (MemoryError, RecursionError)  # what one machine runs out of, another may not
+NEVER_THE_SAME = (MemoryError, RecursionError, KeyboardInterrupt)  # what comes over one machine, and not over another
 
 _log = logging.getLogger("ordercast")
 
@@ -31,7 +31,7 @@ class Raised:
 
     __slots__ = ("why",)
 
-    def __init__(self, why: Exception) -> None:
+    def __init__(self, why: BaseException) -> None:
         self.why = why
 
 
@@ -119,7 +119,7 @@ class Bound:
             return answer if not own or type(answer) in ATOMS else method.copy(answer)
         except NEVER_THE_SAME:
             raise
-        except Exception as why:
+        except BaseException as why:  # also SystemExit: it is the caller's, and ends no other member
             return Raised(why) if own else None
         finally:
             here.within = False
@@ -131,7 +131,7 @@ class Bound:
             self.object.left(gone)
         except NEVER_THE_SAME:
             raise
-        except Exception:
+        except BaseException:
             _log.exception("object %r: left() raised", self.head.name)
         finally:
             self.here.within = False

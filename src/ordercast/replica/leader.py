@@ -43,8 +43,9 @@ class Leader(Replica):
 
     async def elected(self, timeout: float | None = None) -> int:
         """Stand, and wait until this member leads; its term."""
+        left = self._door("elected").patience(timeout)
         while True:
-            term = await self.stand() or await self.until(self._term, timeout)
+            term = await self.stand() or await self.until(self._term, left())
             if term:
                 return term
 

@@ -43,11 +43,11 @@ class Lock(Replica):
 
     async def acquire(self, timeout: float | None = None) -> int:
         """Wait for the lock; its number."""
-        ticket = self._door("acquire").ticket()
+        ticket, left = self._door("acquire").ticket(), self._door("acquire").patience(timeout)
         try:
             while True:
                 fence = await self._ask(ticket, True)
-                fence = fence or await self.until(lambda: self._granted(ticket), timeout)
+                fence = fence or await self.until(lambda: self._granted(ticket), left())
                 if fence:
                     return fence
         except BaseException:

@@ -116,16 +116,17 @@ class Queue(Replica, Generic[T]):
 
     async def get(self, timeout: float | None = None) -> T:
         """The first item, for good; waits for one.  If its fate is unknown, so is the item's."""
+        left = self._door("get").patience(timeout)
         while True:
             found = await self.get_nowait()
             if found is not None:
                 return found.value
-            await self.until(lambda: True if len(self) else None, timeout)
+            await self.until(lambda: True if len(self) else None, left())
 
     async def take(self, timeout: float | None = None) -> Item[T]:
         """The first item, until it is done; waits for one.  Who is cancelled, or is not told what became of the call,
         has borrowed nothing."""
-        ticket = self._door("take").ticket()
+        ticket, left = self._door("take").ticket(), self._door("take").patience(timeout)
         while True:
             try:
                 found = await self._take(ticket)
@@ -134,7 +135,7 @@ class Queue(Replica, Generic[T]):
                 raise
             if found is not None:
                 return found
-            await self.until(lambda: True if len(self) else None, timeout)
+            await self.until(lambda: True if len(self) else None, left())
 
     # ----------------------------------------------------------------------------------------------------- snapshots
 

@@ -110,6 +110,9 @@ class Door(Protocol):
     def until(self, what: Callable[[], Answer | None], timeout: float | None) -> Awaitable[Answer]:
         """The first answer that is not None, asked again after every step of the order."""
 
+    def patience(self, timeout: float | None) -> Callable[[], float | None]:
+        """What is left of a time that begins now, for one who waits more than once."""
+
     def told(self, listeners: list[Callable[[Any], None]], wanted: Callable[[Any], bool]) -> Any:
         """What those who listen hear from now on, as an iterator to be awaited."""
 
@@ -172,6 +175,8 @@ class Replica:
         extras = tuple(name for name in EXTRAS if getattr(cls, name, None) is not getattr(Replica, name, None))
         if ("snapshot" in extras) is not ("restore" in extras):
             raise UsageError(f"{cls.__name__}: expected both snapshot and restore, or neither")
+        if cls.__dictoffset__ == 0:
+            raise UsageError(f"{cls.__name__}: __slots__: expected a class without them")
         if type(cls.version) is not int:
             raise UsageError(f"{cls.__name__}: version {short(cls.version)}: expected a whole number")
         cls._special = {}

@@ -159,10 +159,14 @@ Offers = Mapping[MemberId, Offer]
 
 
 def _by_majority(offers: Offers, relation: _Relation, known: Mark | None) -> Offers:
-    """In the newest decision, or there when it was made, and with nothing else in its history."""
+    """In the newest decision, or there when it was made, and with nothing else in its history; and with all of it."""
 
     def counts(member: MemberId, offer: Offer) -> bool:
-        if known is None or offer.epoch >= known.view:
+        if known is None:
+            return True
+        if offer.short:
+            return False
+        if offer.epoch >= known.view:
             return True
         return known.view in offer.within and relation.holds(member, known.place) == YES
 

@@ -1,6 +1,7 @@
 """A replica and its disk: what each input brought is written, and what waits for the disk is said when it is there.
 
-An Offer waits for the log before it: a state that is offered is one that its member has.
+An Offer waits for the log before it, and for the snapshot of a state that was taken over: a state that is offered is
+one that its member has, also if it stops in the next moment.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Keeping:
         if files is None:
             return None
         found = recover(self.replica, files)
-        self.replica.log = self.log = Log(files, found.damaged)
+        self.replica.log = self.log = Log(files, found.damaged, found.bytes)
         return found
 
     def enter(self, view: ViewId) -> list[Action]:
@@ -98,7 +99,7 @@ class Keeping:
     def stored(self, now: Nanoseconds, number: int) -> list[Action]:
         assert self.log is not None
         out = self.log.stored(number, self.replica.history.n)
-        if self._offer is not None and number >= self._offer[1]:
+        if self._offer is not None and number >= self._offer[1] and not self.log.base:
             view, self._offer = self._offer[0], None
             out.append(say(self.replica.offer(view), ahead=True))
         return out

@@ -20,7 +20,7 @@ from ordercast.groups import FOR_ABOVE, Above
 from ordercast.membership.primary import Knows
 from ordercast.state import report
 from ordercast.state.answers import Answers, unknown
-from ordercast.state.decision import Council, Decision
+from ordercast.state.decision import Council
 from ordercast.state.keeping import RETRY, Keeping
 from ordercast.state.log import WRITE
 from ordercast.state.machine import Calls, Machine, Mark, Standing
@@ -143,7 +143,7 @@ class State(Layer):
         if self.phase is Phase.COMPLETE:
             return out + self.replica.apply(Entry(caller, said, raw, self.transitional, mine))
         if self.phase is Phase.ENDED or self.phase is Phase.AWAY:
-            return [*out, unknown(said.first, len(said.payloads), self.why)] if mine else out
+            return [*out, unknown(said.first, len(said.payloads), self.why or self.phase.value)] if mine else out
         self.replica.hold(Entry(caller, said, raw, self.transitional, mine), due=self.phase is Phase.CATCHING)
         return out + self._ask_again() if self.phase is Phase.BEHIND and self.replica.crowded else out
 
@@ -159,7 +159,7 @@ class State(Layer):
         self.keeping.leave()
         self.peers = {}
         if self.phase is Phase.ENDED:
-            return [*out, *self._say_without(self.why)]
+            return [*out, *report.without(view, self.why)]
         if view.primary is not False:
             self.council = Council(view.id, view.members, len(self.members), self.policy)
         self.entering = True
@@ -191,20 +191,21 @@ class State(Layer):
         assert council is not None
         if asked and council.questions is not None and self.me.id not in council.held:
             return [say(self.replica.compare(council.view, council.questions), ahead=True)]
-        return self._decide(now, council.decide()) if council.ready() else []
+        return self._decide(now, council) if council.ready() else []
 
     # -------------------------------------------------------------------------------------------------------- decisions
 
-    def _decide(self, now: Nanoseconds, decision: Decision) -> list[Action]:
+    def _decide(self, now: Nanoseconds, council: Council, meetings: int = 0) -> list[Action]:
+        """`meetings`: how often parts have begun to meet in this view."""
         assert self.view is not None
-        self.council = None
+        decision, self.council = council.decide(), None
         mark = decision.mark
         if self.me.id in decision.foreign:
             return self._end("the class differs from that of the group's state: expected the same methods and version")
         out: list[Action] = [Note("state lost")] if decision.lost else []
         if decision.parts:
             members = tuple(member for member in sorted(self.peers) if member not in decision.foreign)
-            self.meeting = Meeting(self.view.id, self.me.id, members, self.replica, decision)
+            self.meeting = Meeting(council, meetings, self.me.id, members, self.replica, decision)
             return out + self.meeting.begin(now)
         if mark is None:
             return self._stand(Phase.OFFERING, f"the state of view {decision.known.view}" if decision.known else "")
@@ -216,8 +217,8 @@ class State(Layer):
         if behind:
             out.append(Note("state behind", {"members": len(decision.behind)}))
         else:
-            self.replica.decided(mark, self.peers)
-            out += [self._note("decided", source=decision.donor), *self.answers.settled(0)]
+            out += self.replica.decided(mark, self.peers)
+            out += [report.note(self.replica, "decided", source=decision.donor), *self.answers.settled(0)]
         out += self.moving.begin(now, behind)
         self.replica.arrive(mark.view, self.peers.values())
         return out + (self._stand(Phase.BEHIND) if behind else self._catch_up(now))
@@ -239,7 +240,7 @@ class State(Layer):
             return [*out, SetTimer(CATCH_UP, now)]
         if moving is not None and self.me.id in moving.lacking and not self._mute:
             out.append(say(Complete(moving.mark.view, *replica.history.place)))
-        return [*out, *self._stand(Phase.COMPLETE), self._note("complete"), *self._vouch()]
+        return [*out, *self._stand(Phase.COMPLETE), report.note(self.replica, "complete"), *self._vouch()]
 
     def timer(self, now: Nanoseconds, name: str, due: Nanoseconds) -> list[Action]:
         if name == CATCH_UP and not self.entering and self.phase is not Phase.CATCHING:
@@ -299,7 +300,7 @@ class State(Layer):
         if taken is None:
             return out + self._ask_again()
         out += self.replica.take_over(taken.mark, taken.history, taken.restoring, self.peers)
-        return [*out, self._note("decided", source=sender.id, taken=True), *self._catch_up(now)]
+        return [*out, report.note(self.replica, "decided", source=sender.id, taken=True), *self._catch_up(now)]
 
     def _ask_again(self) -> list[Action]:
         """For a later state, once for each that is on its way."""
@@ -318,6 +319,9 @@ class State(Layer):
         assert moving is not None
         moving.serial += 1
         if self.phase is Phase.BEHIND:
+            if moving.donor is None:
+                self.moving = None  # the next view tries again
+                return self._stand(Phase.OFFERING, "the state, and can give it")
             waited = self.replica.drop("a later state is on its way")
             return [Note("state again"), *waited, *moving.begin(now, behind=True)]
         if self.phase is Phase.CATCHING:
@@ -334,7 +338,7 @@ class State(Layer):
 
     def _ready(self, now: Nanoseconds, sender: Peer, said: Ready) -> list[Action]:
         meeting = self.meeting
-        if meeting is None or self.transitional or not meeting.all_ready(sender.id):
+        if meeting is None or self.transitional or not meeting.all_ready(sender.id, said):
             return []
         return self._merge(now) if meeting.whole else [bad("ready before all states were here")]
 
@@ -348,7 +352,7 @@ class State(Layer):
         if merged.why:
             out.append(Note("merge failed", {"why": merged.why}))
         parts = [[part.n, part.h.hex()] for part in merged.parts]
-        return [*out, self._note("decided", parts=parts), *self._catch_up(now)]
+        return [*out, report.note(self.replica, "decided", parts=parts), *self._catch_up(now)]
 
     # ----------------------------------------------------------------------------------------------------------- ending
 
@@ -360,23 +364,25 @@ class State(Layer):
             self.council.leave(sender.id)
             return out + self._weigh(now, asked=True)
         if self.meeting is not None:
-            if self.meeting.needs(sender.id):
-                self.meeting = None  # the next view tries again
-                return out + self._stand(Phase.OFFERING, f"a state that member {sender.id} had")
-            return out + self._merge(now) if self.meeting.without(sender.id) else out
+            return out + self._meet_without(now, self.meeting, sender.id)
         gone = self.moving is not None and self.moving.without(sender.id)
         return [*out, Note("donor gone"), *self._anew(now)] if gone else out
 
+    def _meet_without(self, now: Nanoseconds, meeting: Meeting, member: MemberId) -> list[Action]:
+        """Who told a part is missed: another of that part tells it, or the rest are one without it."""
+        ready = meeting.without(member)
+        if not meeting.needs(member):
+            return self._merge(now) if ready else []
+        self.meeting = None
+        if self.transitional:  # the next view tries again
+            return []
+        return self._decide(now, meeting.council, meeting.serial + 1)
+
     def _end(self, why: str) -> list[Action]:
         """This member is no replica any more; the others go on without it."""
-        told = self._say_without(why) + self.replica.end(why)
+        told = report.without(self.view, why) + self.replica.end(why)
         self.entering, self.council, self.moving, self.meeting = False, None, None, None
         return [*told, *self.answers.give_up(why), *self._stand(Phase.ENDED, why)]
-
-    def _say_without(self, why: str) -> list[Action]:
-        if self.view is None or self.view.primary is False:
-            return []
-        return [say(Without(self.view.id, why[:1_000]), ahead=True)]
 
     # ----------------------------------------------------------------------------------------------------- what is told
 
@@ -388,9 +394,6 @@ class State(Layer):
             return []
         n, h = self.replica.history.place
         return [Up(Standing(phase.value, n, h, why))]
-
-    def _note(self, what: str, **fields: Any) -> Action:
-        return report.note(self.replica, what, **fields)
 
     def status(self) -> dict[str, Any]:
         return report.status(self)

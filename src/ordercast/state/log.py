@@ -38,18 +38,20 @@ LOG_BYTES = 4 * 2**20  # a log shorter than this needs no snapshot, and what may
 
 
 class Log:
-    """What is to be written, as actions; `found` are the files of earlier lives, some of them `damaged`."""
+    """What is to be written, as actions; `found` are the files of earlier lives, some of them `damaged`, with so many
+    bytes of log since the last snapshot."""
 
-    def __init__(self, found: Iterable[str], damaged: Iterable[str] = ()) -> None:
+    def __init__(self, found: Iterable[str], damaged: Iterable[str] = (), size: int = 0) -> None:
         logs, snapshots = numbers(found, LOG), numbers(found, SNAPSHOT)
         self._files = {*(f"{LOG}{k}" for k in logs), *(f"{SNAPSHOT}{k}" for k in snapshots)}
         self._remove = [name for name in sorted(found) if name.endswith(NEW)]
         self.number = max([0, *logs, *snapshots]) + 1  # of the segment that is written
-        self._snapshots = [0, *numbers(set(found) - set(damaged), SNAPSHOT)]  # on disk; 0: the initial state
+        self._snapshots = [0, *numbers(set(found) - set(damaged), SNAPSHOT)][-2:]  # on disk; 0: the initial state
+        self._remove += self._older()  # what an earlier life had no time for
         self._out: list[bytes] = []  # said, and not handed to the driver
         self._kept: list[bytes] = []  # handed over, and perhaps not on disk
         self._kept_bytes = 0
-        self._bytes = 0  # of the log since the last snapshot
+        self._bytes = size  # of the log since the last snapshot
         self._sync = 0  # number of the last Sync
         self._syncing: tuple[int, int] | None = None  # n as it began, and how much of `_kept` it covers
         self._wanted = False  # another one after it
@@ -126,11 +128,14 @@ class Log:
     def failed(self, why: str) -> None:
         """Nobody knows what the files hold: all that is not certain goes to a new one, when it is tried again."""
         self._syncing, self._wanted, self.why = None, False, why
+        if self._pieces is not None or self._ends:
+            name = f"{SNAPSHOT}{self.number}"
+            self._remove.append(name + NEW)
+            self._files.add(name)  # perhaps
+            self._pieces, self._ends, self.owed = None, 0, True
         self.number += 1
         self._out = [*self._kept, *self._out]
         self._kept, self._kept_bytes = [], 0
-        if self._pieces is not None or self._ends:
-            self._pieces, self._ends, self.owed = None, 0, True
 
     # -------------------------------------------------------------------------------------------------------- snapshots
 
@@ -182,7 +187,10 @@ class Log:
         self._ends, self.base = 0, False
         self._snapshots = [self._snapshots[-1], self.number]
         self._files.add(f"{SNAPSHOT}{self.number}")
-        oldest = self._snapshots[0]
-        old = sorted(file for file in self._files if int(file.rpartition("-")[2]) < oldest)
+        return [Remove(file) for file in self._older()]
+
+    def _older(self) -> list[str]:
+        """What only older snapshots needed is none of its files any more."""
+        old = sorted(file for file in self._files if int(file.rpartition("-")[2]) < self._snapshots[0])
         self._files -= set(old)
-        return [Remove(file) for file in old]
+        return old

@@ -2,7 +2,8 @@
 
 The smallest member of each part sends its snapshot, its history and its calls since the last common mark to everybody.
 When all have said, in the order, that they hold every part, each merges them by itself: a pure function of the parts in
-their order.  A view that changes before ends it; nobody who goes on together has merged then.
+their order.  A view that changes before ends it; nobody who goes on together has merged then.  If one of those who tell
+a part ends as a replica, all decide anew without it; the *serial* says how often.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from ordercast.contract import Action, Note, SetTimer
-from ordercast.state.decision import Decision
+from ordercast.state.decision import Council, Decision
 from ordercast.state.history import CallName, History, calls_of
 from ordercast.state.machine import Call, Mark, Part
 from ordercast.state.moving import SERVE, send
 from ordercast.state.packets import Ack, Chunk, Ready, say
 from ordercast.state.replica import Failed, Replica, guarded
 from ordercast.state.transfer import Arriving, Serving
-from ordercast.types import MemberId, Nanoseconds, ViewId
+from ordercast.types import MemberId, Nanoseconds
 
 
 class Merged(Struct, frozen=True):
@@ -34,16 +35,19 @@ class Meeting:
     """One member's part in it."""
 
     def __init__(
-        self, view: ViewId, me: MemberId, members: tuple[MemberId, ...], replica: Replica, decision: Decision
-    ) -> None:
-        self.view, self.me, self.members, self.replica = view, me, members, replica
+        self, council: Council, serial: int, me: MemberId, members: tuple[MemberId, ...], replica: Replica,
+        decision: Decision,
+    ) -> None:  # fmt: skip
+        self.council, self.view, self.serial = council, council.view, serial
+        self.me, self.members, self.replica = me, members, replica
         self.parts, self.common = decision.parts, decision.common
         self.ready: set[MemberId] = set()
         self._said = False
         self._pieces: list[list[bytes]] = [[] for _ in self.parts]
         initial = replica.machine.digest
         self._arriving = [
-            Arriving((view, 0, k), part[0], self._pieces[k].append, initial) for k, part in enumerate(self.parts)
+            Arriving((self.view, serial, k), part[0], self._pieces[k].append, initial)
+            for k, part in enumerate(self.parts)
         ]
         self.serving: Serving | None = None
 
@@ -54,7 +58,7 @@ class Meeting:
                 machine, history = self.replica.machine, self.replica.history
                 head = history.pieces(guarded("the size of the state", machine.size), self._since)
                 others = [member for member in self.members if member != self.me]
-                self.serving = Serving((self.view, 0, k), head, guarded("snapshot", machine.snapshot), others)
+                self.serving = Serving((self.view, self.serial, k), head, guarded("snapshot", machine.snapshot), others)
                 return [Note("states merge", {"parts": len(self.parts)}), SetTimer(SERVE, now)]
         return []
 
@@ -70,13 +74,13 @@ class Meeting:
             self.serving.ack(member, ack)
 
     def chunk(self, member: MemberId, chunk: Chunk) -> list[Action]:
-        if chunk.serial or chunk.part >= len(self._arriving):
+        if chunk.serial != self.serial or chunk.part >= len(self._arriving):
             return []
         ack = self._arriving[chunk.part].take(member, chunk)
         out: list[Action] = [say(ack)] if ack is not None and member != self.me else []
         if not self._said and self.whole:
             self._said = True
-            out.append(say(Ready(self.view)))
+            out.append(say(Ready(self.view, self.serial)))
         return out
 
     @property
@@ -84,8 +88,10 @@ class Meeting:
         """All parts are here."""
         return all(arriving.done for arriving in self._arriving)
 
-    def all_ready(self, member: MemberId) -> bool:
+    def all_ready(self, member: MemberId, said: Ready) -> bool:
         """This one holds all parts; whether everybody does now."""
+        if said.serial != self.serial:
+            return False
         self.ready.add(member)
         return self.ready.issuperset(self.members)
 
@@ -95,6 +101,7 @@ class Meeting:
 
     def without(self, member: MemberId) -> bool:
         """It is no replica any more; whether all others are ready."""
+        self.council.leave(member)
         self.members = tuple(m for m in self.members if m != member)
         if self.serving is not None:
             self.serving.without(member)

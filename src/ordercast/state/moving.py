@@ -87,8 +87,10 @@ class Moving:
             self.serving.ack(member, ack)
 
     def complete(self, member: MemberId) -> None:
-        """It has the state, or is no replica any more."""
-        self.lacking.discard(member)
+        """It has the state, and can give it, too; or it is no replica any more."""
+        if member in self.lacking:
+            self.lacking.remove(member)
+            self._donors.append(member)
         if self.serving is not None:
             self.serving.without(member)
             if self.serving.over:

@@ -56,6 +56,7 @@ class Offer(Said, frozen=True, array_like=True, gc=False, tag=3):
     within: Annotated[tuple[ViewId, ...], Meta(max_length=WITHIN_MAX)]
     size: U63
     disk: bool  # its member has one
+    short: bool = False  # its log was altered: it may lack what it once vouched for
 
     @property
     def place(self) -> tuple[int, bytes]:
@@ -106,9 +107,10 @@ class Complete(Said, frozen=True, array_like=True, gc=False, tag=8):
 
 
 class Ready(Said, frozen=True, array_like=True, gc=False, tag=9):
-    """Its sender holds every state that is to be merged."""
+    """Its sender holds every state that is to be merged; `serial`: which parts of this view's."""
 
     view: ViewId
+    serial: U32 = 0
 
 
 class Synced(Said, frozen=True, array_like=True, gc=False, tag=10):

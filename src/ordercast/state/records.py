@@ -6,6 +6,7 @@ whole, from its beginning to its ending, or not at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
@@ -18,6 +19,10 @@ from ordercast.types import MemberId, Peer, ViewId
 LOG, SNAPSHOT, NEW = "calls-", "snapshot-", ".new"
 _CHECKSUM_BYTES = 8
 _HEAD_BYTES = 4 + _CHECKSUM_BYTES
+_BODY = re.compile(rb"(?=[\x92-\x96][\x01-\x08])")  # how the body of a record begins: an array, and its tag
+UNREADABLE = (
+    bytes(4) + b"\xff" * _CHECKSUM_BYTES
+)  # stands for a file that is there and cannot be read: all of it is bad
 
 
 class Record(Struct, frozen=True, array_like=True, gc=False):
@@ -93,6 +98,8 @@ def records(data: bytes, faults: list[int] | None = None) -> Iterator[AnyRecord]
     while at + _HEAD_BYTES <= len(view):
         end = at + _HEAD_BYTES + int.from_bytes(view[at : at + 4], "little")
         if end > len(view):
+            if faults is not None and _not_torn(data, at):
+                faults.append(at)
             return
         body = bytes(view[at + _HEAD_BYTES : end])
         try:
@@ -100,11 +107,26 @@ def records(data: bytes, faults: list[int] | None = None) -> Iterator[AnyRecord]
         except msgspec.MsgspecError:
             record = None
         if record is None:
-            if faults is not None and any(view[at:]):  # a file may have grown before what it grew by was written
+            left = len(data) if faults is None else len(data.rstrip(b"\0"))
+            if faults is not None and left >= end:  # else the file grew before all that it grew by was written
                 faults.append(at)
             return
         yield record
         at = end
+
+
+def _not_torn(data: bytes, at: int) -> bool:
+    """Of a record that is longer than what is left: whether its length was altered, and the rest is no torn end.  Then
+    the rest is its whole body, or other records follow."""
+    view = memoryview(data)
+    if view[at + 4 : at + _HEAD_BYTES] == _checksum(view[at + _HEAD_BYTES :]):
+        return True
+    for found in _BODY.finditer(data, at + 2 * _HEAD_BYTES):
+        body = found.start()
+        end = body + int.from_bytes(view[body - _HEAD_BYTES : body - _CHECKSUM_BYTES], "little")
+        if end <= len(view) and view[body - _CHECKSUM_BYTES : body] == _checksum(view[body:end]):
+            return True
+    return False
 
 
 def whole(data: bytes) -> list[AnyRecord] | None:
@@ -120,7 +142,7 @@ def numbers(names: Iterable[str], prefix: str) -> list[int]:
     return sorted(int(tail) for tail in tails if tail.isdecimal())
 
 
-def _checksum(body: bytes) -> bytes:
+def _checksum(body: bytes | memoryview) -> bytes:
     return blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
 
 

@@ -32,6 +32,7 @@ class Recovered(Struct, frozen=True):
     """What was there, for whoever runs the member."""
 
     steps: int
+    bytes: int  # of the logs that were read
     damaged: tuple[str, ...]  # snapshots that were passed over, and logs that were not read to their end
 
     @property
@@ -49,17 +50,20 @@ def recover(replica: Replica, found: Mapping[str, bytes]) -> Recovered:
             base = k
             break
         damaged.append(name)
-    steps = 0
+    steps = size = 0
     for k in numbers(found, LOG):
         if k < base:
             continue
         faults: list[int] = []
-        for record in records(found[f"{LOG}{k}"], faults):
+        data = found[f"{LOG}{k}"]
+        size += len(data)
+        for record in records(data, faults):
             if not _again(replica, record):
                 break
             steps += isinstance(record, Stepped)
         damaged += [f"{LOG}{k}"] if faults else []
-    return Recovered(steps, tuple(damaged))
+        replica.short = replica.short or bool(faults)
+    return Recovered(steps, size, tuple(damaged))
 
 
 def _restore(replica: Replica, read: list[AnyRecord]) -> bool:

@@ -82,6 +82,7 @@ class Replica:
         self.epoch = NO_VIEW  # the last decision that this state belongs to
         self.knows: Mark | None = None  # the newest decision heard of
         self.within: tuple[ViewId, ...] = ()  # views in which it offered its state since it last decided
+        self.short = False  # its log was altered on disk: until the next decision it may lack what it vouched for
         self.held: deque[Entry] = deque()  # until it is known which state they belong to
         self.due: deque[Entry] = deque()  # they belong to this one
         self.held_bytes = 0  # of both
@@ -102,7 +103,7 @@ class Replica:
         size = guarded("the size of the state", machine.size)
         return Offer(
             view, machine.digest, machine.merges, self.epoch, n, history.regular, h, self.knows, self.within, size,
-            self.log is not None,
+            self.log is not None, self.short,
         )  # fmt: skip
 
     def compare(self, view: ViewId, questions: Iterable[Place]) -> Holds:
@@ -206,12 +207,14 @@ class Replica:
 
     # ---------------------------------------------------------------------------------------------------- another state
 
-    def decided(self, mark: Mark, members: Iterable[MemberId]) -> None:
+    def decided(self, mark: Mark, members: Iterable[MemberId]) -> list[Action]:
         """This state is the group's."""
         self.history.decided(mark, members)
         self.epoch = mark.view
         if self.log is not None:
             self.log.decided(mark, members)
+        short, self.short = self.short, False
+        return self.save() if short else []  # the log that was altered is not read again
 
     def take_over(
         self, mark: Mark, history: History, restoring: Restoring, members: Iterable[MemberId]
@@ -225,7 +228,7 @@ class Replica:
         old, self.history = self.history, history
         kept, lost = history.holds(old.place) == YES, old.lost_to(history)
         history.decided(mark, members)
-        self.epoch, self.durable_n = mark.view, mark.n
+        self.epoch, self.durable_n, self.short = mark.view, mark.n, False
         if self.log is not None:
             self.log.rebase()
         out = self.answers.settled(0) if kept else self.answers.replaced("another state was taken over")

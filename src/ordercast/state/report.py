@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from ordercast.contract import Action, Down, Note
 from ordercast.membership.primary import Knows
 from ordercast.state.machine import UNDECIDED
+from ordercast.state.packets import Without, say
 from ordercast.state.recovery import Recovered
 from ordercast.state.replica import Phase, Replica, guarded
-from ordercast.types import PRIMARY_MAJORITY, MemberId
+from ordercast.types import PRIMARY_MAJORITY, MemberId, View
 
 if TYPE_CHECKING:
     from ordercast.state.layer import State
@@ -50,6 +51,13 @@ def closed(layer: State) -> str:
     if layer.leaving:
         return "closed"
     return "no view" if layer.view is None else "not primary" if layer.phase is Phase.AWAY else ""
+
+
+def without(view: View | None, why: str) -> list[Action]:
+    """To the others, wherever they may hear it: no replica any more."""
+    if view is None or view.primary is False:
+        return []
+    return [say(Without(view.id, why[:1_000]), ahead=True)]
 
 
 def status(layer: State) -> dict[str, Any]:

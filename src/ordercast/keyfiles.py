@@ -21,6 +21,8 @@ MAKE = "`ordercast keygen {}` makes one"
 
 def write(path: Path, force: bool = False) -> GroupKey:
     """A new key into a new file; its id in headers is none of those beside it, which it may have to follow."""
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory: expected a file such as {path / 'group.key'}")
     taken = {key.id for key in beside(path).values()}
     secret = secrets.token_bytes(KEY_BYTES)
     for _ in range(TRIES):
@@ -35,11 +37,15 @@ def write(path: Path, force: bool = False) -> GroupKey:
         raise UsageError(f"{path}: is there already: expected a new name; whoever has the old key needs it") from None
     except OSError as why:
         raise UsageError(f"{path}: cannot be written ({(why.strerror or '').lower()})") from None
-    with open(number, "wb") as file:
-        os.fchmod(number, 0o600)
-        file.write(secret)
-        file.flush()
-        os.fsync(number)
+    try:
+        with open(number, "wb") as file:
+            os.fchmod(number, 0o600)
+            file.write(secret)
+            file.flush()
+            os.fsync(number)
+    except OSError as why:
+        path.unlink(missing_ok=True)  # half a key would be in the way of a whole one
+        raise UsageError(f"{path}: cannot be written ({(why.strerror or '').lower()})") from None
     return _key(secret)
 
 

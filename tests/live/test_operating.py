@@ -109,6 +109,19 @@ def test_status_watch(cli: Cli, group_file: Callable[..., Path]) -> None:
     assert watching.wait(timeout=WAIT_SECONDS) == 130
 
 
+def test_status_names_who_was_never_heard_of(cli: Cli, group_file: Callable[..., Path]) -> None:
+    file = str(group_file(3))
+    first = cli.start("member", "--config", file, "--id", "1", stdin=subprocess.PIPE)
+    until_view(first, [1])
+    assert "\n    has not heard of 2, 3\n" in cli.run("status", "--config", file, "--id", "1").stdout
+    second = cli.start("member", "--config", file, "--id", "2", stdin=subprocess.PIPE)
+    until_view(first, [1, 2])
+    assert "\n    has not heard of 3\n" in cli.run("status", "--config", file, "--id", "1").stdout
+    second.kill()
+    until_view(first, [1])
+    assert "\n    has not heard of 3\n" in cli.run("status", "--config", file, "--id", "1").stdout
+
+
 # ----------------------------------------------------------------------------------------------------------- deploy
 
 

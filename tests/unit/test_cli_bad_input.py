@@ -88,27 +88,55 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--out", ""], "--out .: holds bad.toml, which no run of ordercast made"),
     ],
     "init": [
-        (["--members", "0"], "--members"),
-        (["--members", "65"], "--members"),
-        (["--members", "1e9"], "--members"),
+        *MEMBERS,
         (["--members", "3", "1=10.0.0.1:7400"], "--members and ID=ADDRESS: expected at most one of them"),
         (["x"], "x: expected ID=ADDRESS"),
         (["0=10.0.0.1:7400"], "0=10.0.0.1:7400: expected ID=ADDRESS"),
-        (["1=10.0.0.1:7400", "1=10.0.0.2:7400"], "another member has this id"),
-        (["1=10.0.0.1:70000"], "1=10.0.0.1:70000"),
-        (["--protocol", "totme"], "totme"),
+        ([f"{2**32}=10.0.0.1:7400"], "expected ID=ADDRESS such as 1=10.0.0.1:7400"),
+        (["1=10.0.0.1:7400", "1=10.0.0.2:7400"], "1=10.0.0.2:7400: another member has this id: expected each once"),
+        (
+            ["1=10.0.0.1", "2=10.0.0.1", "--dir", "occupied"],
+            "10.0.0.1:7400: member 1 has this address and port: give each its own",
+        ),
+        (["1=10.0.0.1", "2=[::1]", "--dir", "occupied"], "expected one kind of address in a group"),
+        (["1=10.0.0.1:70000"], "1=10.0.0.1:70000: expected"),
+        (["1=10.0.0.1:0"], "1=10.0.0.1:0: expected"),
+        (["1="], "1=: expected the address of one machine"),
+        (["1=a..b"], "1=a..b: expected the address of one machine"),
+        (["1=239.1.1.1"], "1=239.1.1.1: expected the address of one machine"),
+        (["1=0.0.0.0"], "1=0.0.0.0: expected the address of one machine"),
+        (["--group", "", "--dir", "occupied"], "group: '': expected a printable name of 1 to 64 bytes"),
+        (["--group", "x" * 65, "--dir", "occupied"], "expected a printable name of 1 to 64 bytes"),
+        (["--protocol", "totme"], "--protocol totme; did you mean totem?"),
         (["--dir", "/nowhere/at/all"], "--dir /nowhere/at/all: expected a directory that is there"),
+        (["--dir", "file.txt"], "expected a directory that is there"),
+        ([], "group.toml: is there already: expected a folder without it (--dir)"),
     ],
     "keygen": [
-        ([], "FILE"),
-        (["/nowhere/at/all/group.key"], "/nowhere/at/all/group.key"),
-        (["/"], "/"),
+        ([], "missing argument FILE"),
+        (["/nowhere/at/all/group.key"], "/nowhere/at/all/group.key: cannot be written (no such file or directory)"),
+        (["file.txt/group.key"], "file.txt/group.key: cannot be written (not a directory)"),
+        (["file.txt"], "file.txt: is there already: expected a new name; whoever has the old key needs it"),
+        (["/"], "/: is a directory: expected a file such as /group.key"),
+        (["occupied"], "occupied: is a directory: expected a file such as occupied/group.key"),
+        ([""], ".: is a directory: expected a file such as group.key"),
+        (["a.key", "b.key"], "unexpected extra argument"),
     ],
     "key": [
-        ([], "STEP"),
-        (["ad", "0123456789abcdef", "--config", "no.toml"], "ad"),
-        (["add", "0123456789abcdef"], "--config"),
-        (["add", "0123456789abcdef", "--config", "no.toml"], "no.toml"),
+        ([], "missing argument STEP"),
+        (["ad", "0123456789abcdef", "--config", "no.toml"], "STEP ad: expected one of add, use, drop"),
+        (["add", "--config", "no.toml"], "missing argument KEY"),
+        (["add", "0123456789abcdef"], "missing option --config"),
+        (["add", "0123456789abcdef", "--config", "no.toml"], "no.toml: cannot be read: No such file or directory"),
+        (["add", "0123456789abcdef", "--config", "group.toml"], "insecure = true: expected a group with a key"),
+        *[
+            (["add", name, "--config", "keyed.toml"], f"{said}: no such file, and no name of a key: expected a file")
+            for name, said in (("none.key", "none.key"), ("0123456789ABCDEF", "0123456789ABCDEF"), ("", "''"))
+        ],
+        (["add", "occupied", "--config", "keyed.toml"], "occupied: is no file: expected a key of 32 bytes"),
+        (["use", "short.key", "--config", "keyed.toml"], "short.key: holds 31 bytes: expected a key of 32 bytes"),
+        (["drop", "open.key", "--config", "keyed.toml"], "expected mode 0600 (chmod 600 open.key)"),
+        (["add", "loop.key", "--config", "keyed.toml"], "no such file, and no name of a key"),
     ],
     "bench": [
         *WORKLOAD,
@@ -163,6 +191,11 @@ CASES: dict[str, list[tuple[list[str], str]]] = {
         (["--config", "group.toml", "--id", "2"], "member 2 is not listed: expected one of 1"),
         (["--config", "group.toml", "--id", "0"], "--id 0: expected"),
         (["--config", "group.toml", "--id", "x"], "--id x: expected"),
+        (["--config", "group.toml", "--id", "1", "--log", "xml"], "--log xml: expected one of text, json"),
+        *[
+            (["--config", "group.toml", "--id", "1", "--metrics", at], f"--metrics {at}: expected PORT (on loopback)")
+            for at in ("0", "70000", "localhost:9400", "127.0.0.1", "127.0.0.1:x")
+        ],
     ],
     "status": [
         ([], "expected either the directory of a run or --config FILE"),
@@ -271,6 +304,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "bad.toml").write_text("group = \n")
     (tmp_path / "good.toml").write_text('[base]\nprotocol = "token_site"\n')
+    for name, size, mode in (("group", 32, 0o600), ("short", 31, 0o600), ("open", 32, 0o640)):
+        (tmp_path / f"{name}.key").write_bytes(b"k" * size)
+        (tmp_path / f"{name}.key").chmod(mode)
+    (tmp_path / "loop.key").symlink_to("loop.key")
+    (tmp_path / "keyed.toml").write_text(GROUP.replace("insecure = true", 'key = "group.key"'))
     monkeypatch.setattr(interfaces, "in_own_namespace", lambda: False)
     for name in [name for name in os.environ if name.startswith("ORDERCAST_")]:
         monkeypatch.delenv(name)

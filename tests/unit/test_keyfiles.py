@@ -1,5 +1,7 @@
 """Files of keys that lie beside each other."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -30,3 +32,36 @@ def test_a_key_that_is_neither_a_file_nor_a_name(
     assert main(["key", step, "00", "--config", "group.toml"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "00: no such file, and no name of a key: expected a file that `ordercast keygen` made, or the name" in line
+
+
+@pytest.mark.parametrize("args", [["keygen", "group.key"], ["init"]], ids=" ".join)
+def test_a_full_disk_leaves_no_half_of_a_key(
+    args: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was left would be in the way when there is room again, and looks like a key until it is read."""
+
+    def full(number: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert main(args) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "group.key: cannot be written (no space left on device)" in line
+    assert not list(tmp_path.iterdir())
+    assert main(args) == 0
+
+
+def test_init_leaves_no_key_without_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def half(self: Path, text: str) -> int:
+        self.write_bytes(text.encode()[:50])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "write_text", half)
+    assert main(["init"]) == 2
+    assert "group.toml: cannot be written (no space left on device)" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ordercast.cli.common import emit, json_option, protocol_option
+from ordercast.cli.common import Whole, emit, json_option, protocol_option
 from ordercast.errors import UsageError
 from ordercast.limits import MEMBERS_MAX
 from ordercast.words import short
@@ -58,7 +58,7 @@ def _text(group: str, protocol: str, members: dict[int, str]) -> str:
 
 @click.command("init")
 @click.argument("given", metavar="[ID=ADDRESS]...", nargs=-1)
-@click.option("--members", "count", type=click.IntRange(1, MEMBERS_MAX), default=None, help="So many on this machine.")
+@click.option("--members", "count", type=Whole(1, MEMBERS_MAX), default=None, help="So many on this machine.")
 @click.option("--group", default="demo", show_default=True, help="The group's name.")
 @protocol_option
 @click.option("--dir", "folder", type=click.Path(path_type=Path), default=Path(), help="Where; by default here.")
@@ -82,9 +82,10 @@ def command(given: tuple[str, ...], count: int | None, group: str, protocol: str
     made = keyfiles.write(key)
     try:
         file.write_text(text)
-    except OSError:
-        key.unlink()
-        raise
+    except OSError as why:
+        for path in (file, key):
+            path.unlink(missing_ok=True)
+        raise UsageError(f"{file}: cannot be written ({(why.strerror or '').lower()})") from None
     lines = {member.id: f"ordercast member --config {file} --id {member.id}" for member in checked.members}
     emit({"file": str(file), "key": made.name, "start": {str(k): line for k, line in lines.items()}}, as_json,
          lambda: _told(file, key, lines))  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ordercast.cli.common import emit, group_file, json_option
+from ordercast.cli.common import Choice, emit, group_file, json_option
 from ordercast.errors import RunError, UsageError
+from ordercast.words import short
 
 
 def _name(key: str, folder: Path) -> str:
@@ -21,9 +22,9 @@ def _name(key: str, folder: Path) -> str:
         return key
     path = Path(key)
     beside = folder / path.name
-    if not path.exists() and not beside.exists():
+    if not key or (not path.exists() and not beside.exists()):
         words = "expected a file that `ordercast keygen` made, or the name that it printed, 16 hexadecimal digits"
-        raise UsageError(f"{key}: no such file, and no name of a key: {words}")
+        raise UsageError(f"{short(key)}: no such file, and no name of a key: {words}")
     return keyfiles.read(path if path.exists() or not beside.exists() else beside).name
 
 
@@ -33,7 +34,7 @@ def _told(answer: dict[str, Any]) -> str:
 
 
 @click.command("key")
-@click.argument("step", type=click.Choice(["add", "use", "drop"]))
+@click.argument("step", type=Choice("add", "use", "drop"))
 @click.argument("key", metavar="KEY")
 @click.option("--config", type=click.Path(path_type=Path), required=True, help="The group's file (group.toml).")
 @json_option

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ordercast.cli.common import Whole
+from ordercast.cli.common import Choice, Whole
 
 
 @click.command("member")
@@ -14,7 +14,7 @@ from ordercast.cli.common import Whole
 @click.option("--id", "me", type=Whole(1, 2**32 - 1), required=True, help="Which of its members this process is.")
 @click.option("--work", default="", hidden=True, help="A share of a workload, as `ordercast run` hands it out.")
 @click.option("--metrics", default="", metavar="[ADDRESS:]PORT", help="Serve metrics for Prometheus; on loopback.")
-@click.option("--log", type=click.Choice(["text", "json"]), default="text", help="How it logs, on standard error.")
+@click.option("--log", type=Choice("text", "json"), default="text", help="How it logs, on standard error.")
 @click.option("--json", is_flag=True, expose_value=False, help="JSON lines; they are printed without it as well.")
 def command(config: Path, me: int, work: str, metrics: str, log: str) -> int:
     """Be one member of a group, as its configuration says.

@@ -49,6 +49,8 @@ def _lines(members: list[dict[str, Any]]) -> str:
         if each["drops"]:
             lines.append("    dropped: " + ", ".join(f"{reason} {n}" for reason, n in each["drops"].items()))
         lines.append("    waits for: " + ("; ".join(each["waits"]) or "nothing"))
+        if unheard := _unheard(each):
+            lines.append(f"    has not heard of {_names(unheard)}")
         lines += [f"    advice: {words}" for words in each["advice"]]
     return "\n".join(lines)
 
@@ -62,6 +64,14 @@ def _rings(joint: dict[str, Any]) -> Iterator[str]:
     for source, ways in joint.get("routes", {}).items():
         if ways:
             yield f"frames of ring {source} go " + ", ".join(f"to ring {n} by member {by}" for n, by in ways.items())
+
+
+def _unheard(each: dict[str, Any]) -> list[int]:
+    """Members that are in no view with this one, that never spoke to it in this life, and not of other terms."""
+    if each["view"] is None and each["in_view"]:
+        return []  # a protocol without views
+    known = {*(each["view"] or {}).get("members", ()), *(other["member"] for other in each["other_terms"])}
+    return [peer["member"] for peer in each["peers"] if not peer["packets"] and peer["member"] not in known]
 
 
 def _in_view(each: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from ordercast.limits import DATAGRAM_BYTES_MAX, MEMBERS_MAX, STRANGERS_MAX, STR
 from ordercast.types import Identity, MemberId, Nanoseconds, NetId, Peer
 from ordercast.wire import header
 from ordercast.wire.header import HEADER_BYTES, PREFIX_BYTES, Header
-from ordercast.wire.seal import EPOCH_BITS, LARGE_BYTES, TAG_BYTES, ZEROS, Aead, GroupKey, InvalidTag, sub_key
+from ordercast.wire.seal import EPOCH_BITS, LARGE_BYTES, TAG_BYTES, Aead, GroupKey, InvalidTag, nonce, sub_key
 
 WINDOW = 4_096  # counters of a life; what is further behind the newest one is taken for seen
 LIVES_MAX = 4 * MEMBERS_MAX  # that opened and were not let in yet
@@ -30,7 +30,7 @@ ROWS_PER_S = 100  # of drops before the tag: these are written to the trace
 LEAST_BYTES = HEADER_BYTES + TAG_BYTES
 _BEGIN = header.MAGIC + bytes([header.VERSION])
 TOO_MANY = WireError("rate")  # made once: in a flood it is raised for almost every datagram
-_counter = struct.Struct("<Q")
+_life_and_counter = struct.Struct(f"<{PREFIX_BYTES}sQ")
 
 
 class Window:
@@ -44,12 +44,13 @@ class Window:
 
     def see(self, counter: int) -> bool:
         """Whether it is seen for the first time; what is behind the window counts as seen."""
+        if counter > self.top:  # mostly
+            self.slots[counter % WINDOW] = self.top = counter
+            return True
         slots, slot = self.slots, counter % WINDOW
         if counter <= self.top - WINDOW or slots[slot] == counter or not counter:
             return False
         slots[slot] = counter
-        if counter > self.top:
-            self.top = counter
         return True
 
 
@@ -88,19 +89,20 @@ class Guard:
 
         A large one is opened into a buffer of ours, which the next one overwrites.
         """
-        at = (net, bytes(datagram[:PREFIX_BYTES]))
+        if len(datagram) <= LEAST_BYTES:
+            header.begin(datagram)  # says what is wrong
+            raise WireError("short", f"{len(datagram)} bytes")
+        prefix, counter = _life_and_counter.unpack_from(datagram)
+        at = (net, prefix)
         life = self._let_in.get(at) or self._others.get(at)
         if life is None:
             return self._first(now, at, datagram, source)
-        if len(datagram) <= LEAST_BYTES:
-            raise WireError("short", f"{len(datagram)} bytes")
         if source != life.source:
             self._room(now, source)
             self._may(life.peer, source)
-        counter = _counter.unpack_from(datagram, PREFIX_BYTES)[0]
         epoch = counter >> EPOCH_BITS
         code = life.code if epoch == life.epoch else self._other(life, net, epoch)
-        body = self._opened(code, datagram)
+        body = self._opened(code, counter, datagram)
         if not life.seen.see(counter):
             raise WireError("replay", f"member {life.peer.id}, datagram {counter}")
         if epoch > life.epoch:
@@ -113,9 +115,8 @@ class Guard:
         self, now: Nanoseconds, at: tuple[NetId, bytes], datagram: memoryview, source: Any
     ) -> bytes | memoryview:
         """A datagram of a life not heard before, or not under this key."""
-        if len(datagram) <= LEAST_BYTES or len(datagram) > DATAGRAM_BYTES_MAX or at[1][:3] != _BEGIN:
+        if len(datagram) > DATAGRAM_BYTES_MAX or at[1][:3] != _BEGIN:
             header.begin(datagram)  # says what is wrong
-            raise WireError("short", f"{len(datagram)} bytes")
         if at[1][4:] == self._own:
             raise WireError("own")
         self._room(now, source)
@@ -126,7 +127,7 @@ class Guard:
             raise WireError("group")
         key = self._key(now, head)
         code = sub_key(key, self._group, head.key_id, peer, at[0], head.counter >> EPOCH_BITS)
-        body = self._opened(code, datagram)
+        body = self._opened(code, head.counter, datagram)
         known, lives = self._same_life(at[0], peer)
         seen = Window() if known is None else known.seen
         if not seen.see(head.counter):
@@ -136,14 +137,13 @@ class Guard:
             del self._others[next(iter(self._others))]
         return body
 
-    def _opened(self, code: Aead, datagram: memoryview) -> bytes | memoryview:
-        head, sealed = bytes(datagram[:HEADER_BYTES]), datagram[HEADER_BYTES:]
-        nonce = ZEROS + head[PREFIX_BYTES:]
+    def _opened(self, code: Aead, counter: int, datagram: memoryview) -> bytes | memoryview:
+        head, sealed = datagram[:HEADER_BYTES], datagram[HEADER_BYTES:]
         try:
             if len(sealed) < LARGE_BYTES:
-                return code.decrypt(nonce, sealed, head)
+                return code.decrypt(nonce(counter), sealed, head)
             body = self._buffer[: len(sealed) - TAG_BYTES]
-            code.decrypt_into(nonce, sealed, head, body)
+            code.decrypt_into(nonce(counter), sealed, head, body)
         except InvalidTag:
             raise WireError("tag") from None
         return body

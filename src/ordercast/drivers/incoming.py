@@ -69,12 +69,13 @@ class Incoming:
     ) -> None:
         """One datagram: open it unless that was done, check its header, put trains together, decode its packet."""
         now = self._clock()
-        self._lost(net, drops)
-        body: Bytes = datagram[HEADER_BYTES:]
-        if self.guard is not None:
-            if opened is None and (opened := self._open(now, net, datagram, source)) is None:
-                return
-            body = opened
+        if drops:
+            self._lost(net, drops)
+        body: Bytes | None = opened
+        if self.guard is None:
+            body = datagram[HEADER_BYTES:]
+        elif body is None and (body := self._open(now, net, datagram, source)) is None:
+            return
         known = peer = None
         try:
             prefix = bytes(datagram[:PREFIX_BYTES])

@@ -19,6 +19,7 @@ from ordercast.wire.header import HEADER_BYTES
 from ordercast.wire.seal import TAG_BYTES, Sealer
 from ordercast.wire.train import CAR_BYTES, TRAIN_BYTES_MAX, cut
 
+SEALED_BYTES = HEADER_BYTES + TAG_BYTES  # what a sealed datagram has beside its packet
 _counter = struct.Struct("<Q")
 _encode_into = msgpack.Encoder().encode_into
 
@@ -78,8 +79,13 @@ class Outgoing:
     def _encode(self, net: NetSockets, packet: Packet) -> int:
         """Append a packet's datagram, or its train of datagrams, to the buffer; returns the size of the first."""
         if self.sealer is not None:
-            _encode_into(packet, self._plain)
-            return self._seal(self.sealer, net.plan.number, self._plain)
+            plain = self._plain
+            _encode_into(packet, plain)
+            if len(plain) > self._datagram_bytes - SEALED_BYTES:
+                return self._seal_train(self.sealer, net.plan.number, plain)
+            self._count += 1
+            self.sealer.seal_into(self._out, net.plan.number, self._count, plain)
+            return SEALED_BYTES + len(plain)
         out = self._out
         start = len(out)
         self._count += 1
@@ -100,16 +106,11 @@ class Outgoing:
         self._count += (len(train) - 1) // self._datagram_bytes
         return self._datagram_bytes
 
-    def _seal(self, sealer: Sealer, net: NetId, packet: bytearray) -> int:
-        """The same, sealed."""
-        room = self._datagram_bytes - HEADER_BYTES - TAG_BYTES
-        if len(packet) <= room:
-            self._count += 1
-            sealer.seal_into(self._out, net, self._count, packet)
-            return HEADER_BYTES + len(packet) + TAG_BYTES
-        size = HEADER_BYTES + len(packet) + TAG_BYTES
+    def _seal_train(self, sealer: Sealer, net: NetId, packet: bytearray) -> int:
+        """The same, each sealed for itself."""
+        size = SEALED_BYTES + len(packet)
         assert size <= TRAIN_BYTES_MAX, f"a packet of {size} bytes is too large for the network"
-        for piece in cut(packet, room - CAR_BYTES):
+        for piece in cut(packet, self._datagram_bytes - SEALED_BYTES - CAR_BYTES):
             self._count += 1
             sealer.seal_into(self._out, net, self._count, piece)
         return self._datagram_bytes

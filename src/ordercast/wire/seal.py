@@ -26,7 +26,7 @@ from ordercast.limits import KEY_BYTES
 from ordercast.types import NetId, Peer
 from ordercast.wire import header
 
-__all__ = ["TAG_BYTES", "Aead", "GroupKey", "InvalidTag", "Sealer", "aead", "sub_key"]
+__all__ = ["TAG_BYTES", "Aead", "GroupKey", "InvalidTag", "Sealer", "aead", "nonce", "sub_key"]
 
 Bytes = bytes | bytearray | memoryview
 Aead = AESGCM | ChaCha20Poly1305
@@ -34,10 +34,10 @@ TAG_BYTES = 16
 IDS = 127
 CHACHA = 0x80  # of a header's key id
 EPOCH_BITS = 32
-ZEROS = bytes(4)  # the nonce's first bytes
 LARGE_BYTES = 4_096  # from here on it pays to seal and open in place, without a buffer made for it
 _INFO = struct.Struct("<BIQHI")
-_counter = struct.Struct("<Q")
+_head = struct.Struct(f"<{header.PREFIX_BYTES}sQ")
+nonce = struct.Struct("<4xQ").pack  # of a datagram's counter
 _room = memoryview(bytes(2**16 + TAG_BYTES))
 
 
@@ -86,7 +86,8 @@ class Sealer:
         self._key_id = key.id | (CHACHA if chacha else 0)
         self.prefix = header.pack(header.group_id(group), life.id, life.incarnation, 0, self._key_id)
         self.prefix = self.prefix[: header.PREFIX_BYTES]
-        self._codes: dict[NetId, tuple[int, Aead]] = {}  # of each net: the epoch, and what seals in it
+        self._epoch = 0
+        self._codes: dict[NetId, Aead] = {}  # what seals in it on each net
 
     def seal(self, net: NetId, counter: int, body: Bytes) -> bytes:
         """The whole datagram.  No counter may be used twice in a life, whatever the net."""
@@ -96,22 +97,22 @@ class Sealer:
 
     def seal_into(self, out: bytearray, net: NetId, counter: int, body: Bytes) -> None:
         """The same at the end of a buffer."""
-        number = _counter.pack(counter)
-        epoch, code = self._codes.get(net) or (-1, None)
-        if code is None or epoch != counter >> EPOCH_BITS:
+        code = self._codes.get(net)
+        if code is None or counter >> EPOCH_BITS != self._epoch:
             code = self._turn(net, counter >> EPOCH_BITS)
-        head = self.prefix + number
+        head = _head.pack(self.prefix, counter)
         out += head
         size = len(body)
         if size < LARGE_BYTES:
-            out += code.encrypt(ZEROS + number, body, head)
+            out += code.encrypt(nonce(counter), body, head)
             return
         start = len(out)
         out += _room[: size + TAG_BYTES]
         with memoryview(out) as whole, whole[start:] as part:
-            code.encrypt_into(ZEROS + number, body, head, part)
+            code.encrypt_into(nonce(counter), body, head, part)
 
     def _turn(self, net: NetId, epoch: int) -> Aead:
-        code = sub_key(self.key, self._group, self._key_id, self._life, net, epoch)
-        self._codes[net] = (epoch, code)
+        if epoch != self._epoch:
+            self._epoch, self._codes = epoch, {}
+        code = self._codes[net] = sub_key(self.key, self._group, self._key_id, self._life, net, epoch)
         return code

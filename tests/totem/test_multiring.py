@@ -18,8 +18,10 @@ from ordercast.protocols.totem.feed import VECTOR_FRAMES, Feed
 from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
+from ordercast.protocols.totem.hand import Hand
 from ordercast.protocols.totem.multiring import MultiRing
 from ordercast.protocols.totem.options import TotemOptions
+from ordercast.protocols.totem.pace import Pace
 from ordercast.protocols.totem.packets import Token
 from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.protocols.totem.topology import connected, next_topology, topology
@@ -173,8 +175,30 @@ def test_what_joins_rings_leaves_a_ring_whose_window_others_fill() -> None:
     full = Token(ViewId(8, 1), 1, 0, 0, 0, fcc=2)
     here.urgent = lambda: 0
     assert here.visit(full, box).new == []
-    here.urgent = lambda: 3
-    assert len(here.visit(replace(full, token_seq=2), box).new) == 1
+    assert len(here.visit(replace(full, token_seq=2), box).new) == 1, "nobody starves beside what joins rings"
+    assert here.visit(replace(full, token_seq=4, seq=1, fcc=3), box).new == [], "but it takes turns"
+    here.urgent, here.starved = (lambda: 3), False
+    assert len(here.visit(replace(full, token_seq=6, seq=1), box).new) == 1
+
+
+def test_one_ring_alone_keeps_to_its_window() -> None:
+    here = Ring(ViewId(8, 1), 1, (1, 2), Limits(2, 2, fair=False))
+    box = Outbox(1, 1, 8)
+    box.put([bytes(4)] * 3, Service.AGREED)
+    full = Token(ViewId(8, 1), 1, 0, 0, 0, fcc=2)
+    assert not any(here.visit(replace(full, token_seq=2 * k), box).new for k in range(4))
+
+
+def test_what_a_token_says_of_its_ring_holds_once_all_it_counts_has_come() -> None:
+    """A token that overtakes frames, as an accelerated one does at every visit, would say nothing for ever."""
+    hand = Hand()
+    for seq, stamp in ((3, 30), (3, 31), (5, 50), (8, 80)):
+        hand.promised(Token(ViewId(8, 1), 1, stamp, seq, 0, timestamp=stamp))
+    assert hand.kept(2) is None
+    assert getattr(hand.kept(4), "timestamp", 0) == 31
+    assert getattr(hand.kept(7), "timestamp", 0) == 50
+    assert hand.kept(7) is None, "no news"
+    assert getattr(hand.kept(8), "timestamp", 0) == 80
 
 
 # ------------------------------------------------------------------------------------------------------- what cannot be
@@ -341,9 +365,42 @@ def test_own_frames_on_their_way_are_bounded() -> None:
     setup = Setup(Identity(1, 1, (1, 2, 3)), 40_000_000, TotemOptions(), 60_000, random.Random(1))
     layer = next(node.layer for node in joined_rings(setup).nodes if isinstance(node.layer, MultiRing))
     layer.sender.outbox.put([bytes(50_000)] * 2_000, Service.AGREED)
-    assert 16 <= layer.own_waiting(0) == layer.window <= 64 * 2**20 // 60_000
-    layer.here.own_frames.extend(frame(1, k) for k in range(layer.window - 3))
+    layer.pace.window = layer.pace.most
+    assert 16 <= layer.own_waiting(0) == layer.pace.most <= 64 * 2**20 // 60_000
+    layer.here.own_frames.extend(frame(1, k) for k in range(layer.pace.most - 3))
     assert layer.own_waiting(0) == 3 and layer.own_waiting(1) == 0
+
+
+def test_as_many_own_frames_are_on_their_way_as_arrive_soon() -> None:
+    """One is watched: what comes quickly lets more leave, if all that might leave did; what comes late, fewer."""
+    pace = Pace(4, 64, 100)
+
+    def round_trip(n: int, on_way: int, took: int) -> int:
+        pace.left(n, on_way)
+        pace.tick(1_000)
+        pace.tick(1_010)  # not again
+        pace.held(1_001, on_way)  # that one did not arrive yet
+        pace.held(1_000 + took, 0)
+        return pace.window
+
+    assert pace.window == 4
+    assert round_trip(3, 3, 1) == 4, "it did not fill what it had"
+    assert round_trip(4, 4, 24) == 8
+    assert round_trip(8, 8, 25) == 8 == round_trip(8, 8, 50), "neither quick nor slow"
+    assert round_trip(1, 1, 51) == 4 == round_trip(4, 4, 51), "never fewer than the least"
+    for _ in range(10):
+        round_trip(pace.window, pace.window, 1)
+    assert pace.window == 64
+    pace.left(64, 64)
+    pace.restart()
+    pace.held(2_000, 0)
+    assert pace.window == 4, "other rings: nothing is known of them"
+
+
+def test_a_new_member_s_window_is_what_a_rotation_of_its_ring_carries() -> None:
+    setup = Setup(Identity(1, 1, (1, 2, 3)), 40_000_000, TotemOptions(window_size=2), 1_472, random.Random(1))
+    layer = next(node.layer for node in joined_rings(setup).nodes if isinstance(node.layer, MultiRing))
+    assert layer.pace.window == layer.pace.least == 2
 
 
 def test_a_pure_gateway_sends_nothing_and_holds_up_nobody() -> None:

@@ -41,7 +41,8 @@ def joined_rings(setup: Setup) -> Stack:
         )
         for net, feed in zip(setup.nets, feeds, strict=True)
     ]  # fmt: skip
-    joint = Node(MultiRing(setup, lamport, feeds), rings)
+    rotation = setup.options.limits(setup.frame_bytes).window_size
+    joint = Node(MultiRing(setup, lamport, feeds, rotation), rings)
     top = Node(Groups(setup.identity.me, audience=True), [Node(Framing(), [joint])])
     return Stack(Node(Pure(), [top]) if setup.pure else top)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from ordercast.protocols.totem.packets import Token
 from ordercast.types import MemberId, Nanoseconds
 
@@ -16,7 +18,7 @@ class Hand:
 
     __slots__ = (
         "cancelled", "eager", "held", "idle", "idle_seq", "lingers", "lone", "passed", "passed_at", "passed_seq",
-        "pending", "speaker",
+        "pending", "promises", "speaker",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -30,6 +32,7 @@ class Hand:
         self.idle, self.idle_seq = 0, -1  # visits in a row without a new frame
         self.cancelled = False  # hold cancel was said since the last visit
         self.eager = False  # accelerated: the predecessor's next round has begun, its token goes first
+        self.promises: deque[Token] = deque()  # passed on before all it counts had come
 
     def keep(self, token: Token) -> bool:
         """Take a token that came, unless it is a copy of the one in hand."""
@@ -75,6 +78,19 @@ class Hand:
 
     def pass_on(self, now: Nanoseconds, token: Token) -> None:
         self.passed, self.passed_seq, self.passed_at = True, token.seq, now
+
+    def promised(self, token: Token) -> None:
+        """Nothing of this ring that is stamped so or earlier comes above its seq."""
+        if self.promises and self.promises[-1].seq == token.seq:
+            self.promises.pop()
+        self.promises.append(token)
+
+    def kept(self, upto: int) -> Token | None:
+        """The last token passed on of which everything has come, if that is news."""
+        token: Token | None = None
+        while self.promises and self.promises[0].seq <= upto:
+            token = self.promises.popleft()
+        return token
 
     def empty(self) -> Token | None:
         """Let go of the token that rests."""

@@ -10,8 +10,8 @@ Differs from the paper:
   D1  The application's views are topologies: all members connected over rings.  A change on any ring ends the topology
       for all; everybody stops, the topology that follows is agreed upon, and what some lack of the old one is sent
       again first (`agreement`).  So a topology ends as a ring does, and a frame is delivered where it was sent.
-  D2  A member has at most so many own frames on their way as not every ring holds yet: with it all queues are bounded,
-      and no ring ever waits for another's.
+  D2  A member has at most so many own frames on their way as not every ring holds yet, and no more than are held soon
+      (`pace`): with it all queues are bounded, and no ring ever waits for another's.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ordercast.protocols.totem.gateway import Filter
 from ordercast.protocols.totem.here import HOME, Here, Phase
 from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.ordering import Ordering
+from ordercast.protocols.totem.pace import Pace
 from ordercast.protocols.totem.passage import CLOCK, OPEN, PATIENCE, Passage
 from ordercast.protocols.totem.ring import Stamped
 from ordercast.protocols.totem.topology import NextTopology
@@ -40,11 +41,14 @@ WINDOW_FRAMES = (16, 1_024)
 
 
 class MultiRing(Layer):
-    """One member's."""
+    """One member's.
+
+    rotation_frames: what a rotation of its ring carries; so many of its own may always be on their way.
+    """
 
     name = "multiring"
 
-    def __init__(self, setup: Setup, lamport: Lamport, feeds: Sequence[Feed]) -> None:
+    def __init__(self, setup: Setup, lamport: Lamport, feeds: Sequence[Feed], rotation_frames: int) -> None:
         self.here = Here(setup.identity, lamport, feeds, setup.nets)
         for feed in feeds:
             feed.owner = self
@@ -56,7 +60,8 @@ class MultiRing(Layer):
         self.sender = Sender(own, services, self._unsettled, wake=self._wake_home, go=self._go)
         members = max(1, len(setup.identity.members))
         low, high = WINDOW_FRAMES
-        self.window = max(low, min(high, PENDING_BYTES_MAX // (members * setup.frame_bytes)))  # D2
+        most = max(low, min(high, PENDING_BYTES_MAX // (members * setup.frame_bytes)))
+        self.pace = Pace(min(low, rotation_frames), most, setup.timeout_ns)  # D2
         self._taken: list[Frame] = []  # own frames that leave now
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
@@ -107,11 +112,13 @@ class MultiRing(Layer):
         return self.passage.speak_if_ready(now)
 
     def _settled(self, now: Nanoseconds) -> list[Action]:
+        self.pace.held(now, len(self.here.own_frames))
         return self._spread(self.sender.settle(now))
 
     def _entered(self, now: Nanoseconds, plan: NextTopology) -> list[Action]:
         """A topology was installed: what waited for it, and what may go."""
         here = self.here
+        self.pace.restart()
         out = self._spread(self.sender.enter(plan.id))
         early, here.early = here.early, []
         for child, event in early:
@@ -129,7 +136,7 @@ class MultiRing(Layer):
         return frame_of(self.here.carrying.vector(child), self.here.identity)
 
     def own_waiting(self, child: int) -> int:
-        return max(0, min(self.sender.waiting(), self.window - len(self.here.own_frames))) if child == HOME else 0
+        return max(0, min(self.sender.waiting(), self.pace.window - len(self.here.own_frames))) if child == HOME else 0
 
     def own(self, child: int, n: int) -> list[Stamped]:
         n = min(n, self.own_waiting(child))
@@ -141,6 +148,7 @@ class MultiRing(Layer):
         frames, source = self.sender.take(n), home + 1
         self.here.flying += len(frames)
         self.here.own_frames.extend(frames)
+        self.pace.left(len(frames), len(self.here.own_frames))
         self._taken += frames
         return [Stamped(frame, clock.send(), source) for frame in frames]
 
@@ -156,6 +164,7 @@ class MultiRing(Layer):
             return self._ordered(now, child, event)  # type: ignore[arg-type]
         place = here.places[child]
         if kind is Progress:
+            self.pace.tick(now)
             held, place.full = event.full and not place.full, event.full  # type: ignore[attr-defined]
             out = self.ordering.progress(now, child, event)  # type: ignore[arg-type]
             return [Note("hold of a ring by room", {"ring": place.number}), *out] if held else out
@@ -175,6 +184,7 @@ class MultiRing(Layer):
 
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """What waited for a pause: frames for groups whose place is known; rings that have something to take."""
+        self.pace.tick(now)
         out: list[Action] = []
         if self.ordering.undecided:
             out += self.ordering.decide()
@@ -198,7 +208,7 @@ class MultiRing(Layer):
         return {
             "view": str(self.here.view or ""), "in_view": self.here.phase is Phase.STEADY,
             "members": topology.members if topology is not None else (), "rings": rings, "routes": routes,
-            "sender": self.sender.status(), "waits": self._words(),
+            "sender": self.sender.status(), "window": self.pace.window, "waits": self._words(),
             "queues": {
                 "outbox": self.sender.waiting(), "pending": len(merge.pending) if merge is not None else 0,
                 "unstable": sum(map(len, merge.kept)) if merge is not None else 0,

@@ -103,6 +103,7 @@ class Ring:
         self.my_trc = self.my_pbl = 0  # my transmissions, my queue at the last visit
         self.ahead = 0  # frames numbered early on the token in hand
         self.again: set[int] = set()  # sent again at the last visit
+        self.starved = False  # at the last visit something waited and nothing was allowed, where rings are joined
         self.room: int | None = None  # free delivery space; None: no limit
         self.primary: bool | None = None  # whether the view is, where a policy says
         self.asked: set[int] = set()  # holes I have asked for
@@ -189,8 +190,10 @@ class Ring:
         my_backlog = source.waiting() + self.ahead
         window = limits.window_size
         allowed = allowance(limits, window, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
-        if allowed == 0 and self.urgent is not None and exchange is None and self.urgent():
-            allowed = 1  # what joins rings starves beside nobody
+        if self.urgent is not None and exchange is None:
+            if allowed == 0 and (self.starved or self.urgent()):
+                allowed = 1  # what joins rings starves beside nobody, and nobody beside it
+            self.starved = allowed == 0 and my_backlog > 0
         in_vain = self._in_vain(token.rtr)
         resent, rest = self._resend(token.rtr, 0 if in_vain else allowed)
         if token.room is not None and exchange is None and token.room < window:

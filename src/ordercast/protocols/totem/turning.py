@@ -158,7 +158,7 @@ class Turning:
         ring = self.rings.ring
         if self.standing.state is State.OPERATIONAL:
             if ring.delivered < ring.my_aru:
-                out += self.deliver()
+                out += self.deliver() + self._progress(ring)
             if ring.my_aru < ring.high:  # only the token can ask for what is missing
                 out += self._call_off()
         return out
@@ -226,12 +226,17 @@ class Turning:
         if attempt is not None:
             return out + self._recovering(now, attempt, visit.token, last_aru)
         out += self.deliver()
-        if self.rings.stamps and ring.my_aru >= token.seq:
-            passed = visit.token
-            out.append(Up(Progress(passed.timestamp, passed.seq, passed.room == 0)))
+        if self.rings.stamps:
+            self.hand.promised(visit.token)
+            out += self._progress(ring)
         if self.sender.leaving:
             out += self.sender.settle(now)
         return out + self.stuck(now, visit.token)
+
+    def _progress(self, ring: Ring) -> list[Action]:
+        """What a token said of its ring holds once all that it counts has come, also if it overtook its last frames."""
+        token = self.hand.kept(ring.my_aru)
+        return [] if token is None else [Up(Progress(token.timestamp, token.seq, token.room == 0))]
 
     def _originate(self, ring: Ring, new: list[Held], out: list[Action]) -> None:
         mine = [held.frame for held in new if type(held) is Data]

@@ -180,7 +180,8 @@ class Choice(click.ParamType):
         self.words = words
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        return f"[{'|'.join(self.words)}]"
+        left, right = "{}" if isinstance(param, click.Argument) and param.required else "[]"
+        return f"{left}{'|'.join(self.words)}{right}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.words:

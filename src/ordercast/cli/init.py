@@ -58,7 +58,8 @@ def _text(group: str, protocol: str, members: dict[int, str]) -> str:
 
 @click.command("init")
 @click.argument("given", metavar="[ID=ADDRESS]...", nargs=-1)
-@click.option("--members", "count", type=Whole(1, MEMBERS_MAX), default=None, help="So many on this machine.")
+@click.option("--members", "count", type=Whole(1, MEMBERS_MAX), default=None,
+              help=f"So many on this machine, at most {MEMBERS_MAX}.")  # fmt: skip
 @click.option("--group", default="demo", show_default=True, help="The group's name.")
 @protocol_option
 @click.option("--dir", "folder", type=click.Path(path_type=Path), default=Path(), help="Where; by default here.")

@@ -317,6 +317,9 @@ ACCEPTED: dict[str, list[Case]] = {
              "| 3 view 1,2,3 =2.1 | 1 leave | 3 view 2,3 =3.2"),
         case(f"{V3} | 3 gview x 1,3 | 1 sub 1 g=x | 1 org 1 g=x | 3 del 1:1 g=x | 1 leave | {T23} | {W23}"),
         case(f"{V3} | 1 gview x 2 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),  # nobody has to have it
+        case(f"{V3} | 1 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),  # for itself alone
+        case(f"{V3} | 1 gview x 1,3 | 3 gview x 1,3 | 3 gview x 1 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} "
+             f"| {W23}"),  # 3 had left the group before it, perhaps
         case(f"{V3} | 1 sub 1 | 0 crash 1 | 2 leave"),  # a crash is no leave
     ],
 }  # fmt: skip
@@ -583,6 +586,7 @@ REJECTED: dict[str, list[Case]] = {
         case(f"{V3} | 1 sub 3 | 1 org 1-3 | 2 del 1:1-3 | 1 leave unsent=2-3 | {T23} | {W23}"),
         case(f"{V3} | 3 gview x 2,3 | 1 sub 1 g=x | 1 org 1 g=x | 3 del 1:1 g=x | 1 leave | {T23} | {W23}"),
         case(f"{V3} | 1 gview x 1,3 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),
+        case(f"{V3} | 1 gview x 1,3 | 3 gview x 1,3 | 1 sub 1 g=x | 1 org 1 g=x | 1 leave | {T23} | {W23}"),
     ],
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ordercast.trace.schema import Kind
@@ -49,6 +51,17 @@ def addressed(run: Run) -> Addressed:
 
 def for_itself(run: Run, life: int, made: int, until: int) -> bool:
     """Of a message of groups that nobody delivered: its sender was in one of them, and stayed in it in that view."""
+    groups = run.columns.tables["groups"][run.columns["groups"][made]]
+    return stayed_in(run, life, run.life_member[life], groups, made, until)
+
+
+def stayed_in(
+    run: Run, life: int, member: int, groups: Iterable[str], since: int, until: int, untold: bool = False
+) -> bool:
+    """Whether a life was told a member in one of these groups before its row `since`, and never after that it is out.
+
+    untold: where it was told nothing of a group.
+    """
     changes, members, codes = run.of(Kind.GROUP_VIEW), run.columns.sparse["members"], run.columns["groups"]
     cuts, table = run.cuts(changes), run.columns.tables["groups"]
     inside: dict[str, bool] = {}
@@ -56,9 +69,9 @@ def for_itself(run: Run, life: int, made: int, until: int) -> bool:
         if row > until:
             break
         for name in table[codes[row]] if codes[row] >= 0 else ():
-            here = run.life_member[life] in (members.get(row) or ())
-            inside[name] = here and (row < made or inside.get(name, False))
-    return any(inside.get(name, False) for name in table[codes[made]])
+            here = member in (members.get(row) or ())
+            inside[name] = here and (row < since or inside.get(name, untold))
+    return any(inside.get(name, untold) for name in groups)
 
 
 def _intervals(run: Run) -> list[tuple[int, int, dict[str, tuple[int, tuple[int, ...]]]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ordercast.trace.schema import Kind
-from ordercast.verify.columns.groups import addressed, for_itself, has_groups
+from ordercast.verify.columns.groups import addressed, for_itself, has_groups, stayed_in
 from ordercast.verify.columns.model import Array, Run, Stay
 from ordercast.verify.plain.leaving import unsent
 from ordercast.verify.verdict import Finding, broken, holds
@@ -59,19 +59,27 @@ def _went_without(run: Run, stay: Stay, units: Array, leave: int) -> Finding | N
     if not len(units):
         return None
     grouped = run.columns["groups"][run.units.origin[units]] >= 0 if has_groups(run) else np.zeros(len(units), bool)
-    for unit in units[grouped].tolist():
-        if addressed(run).code[unit] < 0 and for_itself(run, stay.life, int(run.units.origin[unit]), leave):
-            what = f"nobody delivered {run.named(unit)}, which its sender had sent when it left"
-            return broken(what, run.rows(run.units.origin[unit], leave))
     for other in run.by_view[stay.code]:
         if other.next < 0:
             continue
         member = run.life_member[other.life]
         lacking = ~np.isin(units, run.units.events[other.first : other.last])
         for k in np.flatnonzero(lacking).tolist():
-            if not grouped[k] or member in addressed(run).members(int(units[k])):
+            if not grouped[k] or _meant(run, stay.life, leave, other, int(units[k])):
                 what = (
                     f"member {member} went on without {run.named(int(units[k]))}, which was sent when its sender left"
                 )
                 return broken(what, run.rows(run.units.origin[units[k]], leave, other.next))
     return None
+
+
+def _meant(run: Run, leaver: int, leave: int, stay: Stay, unit: int) -> bool:
+    """Whether a message of groups was for a member; if nobody delivered it, for those who were in them all along."""
+    member = run.life_member[stay.life]
+    if addressed(run).code[unit] >= 0:
+        return member in addressed(run).members(unit)
+    made = int(run.units.origin[unit])
+    groups = run.columns.tables["groups"][run.columns["groups"][made]]
+    told = stay.view >= 0 and for_itself(run, leaver, made, leave)
+    told = told and stayed_in(run, leaver, member, groups, made, leave)
+    return told and stayed_in(run, stay.life, member, groups, stay.view, stay.next, untold=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ordercast.trace.schema import Kind, Row
 from ordercast.verify.plain.model import Life, MessageId, Run, messages, named
-from ordercast.verify.plain.synchrony import for_itself
+from ordercast.verify.plain.synchrony import for_itself, stayed_in
 from ordercast.verify.verdict import Finding, broken, holds
 
 
@@ -48,15 +48,28 @@ def _submitted(life: Life, message: MessageId) -> Row:
 
 
 def _went_without(run: Run, life: Life, message: MessageId, made: Row, leave: Row) -> tuple[str, Row | None] | None:
-    """Somebody of the leaver's last view who goes on from there without a message that was sent in it."""
+    """Somebody of the leaver's last view who goes on from there without a message that was sent in it, for it.
+
+    Whom a message of groups was for is what the first to deliver it knew; if nobody did, and the leaver was in its
+    groups, those who were in them all along, as it was told and they were themselves.
+    """
     view = life.stays[-1]
     if view.view is None or run.origin_view[message] != view.key:
         return None
-    if made.groups and message not in run.addressed and for_itself(life, made, leave):
-        return f"nobody delivered {named(message)}, which member {life.member} had sent when it left", None
+    unknown = bool(made.groups) and message not in run.addressed  # nobody delivered it
+    if unknown and not for_itself(life, made, leave):
+        return None
     for other in run.lives:
         for stay in other.stays:
-            if stay.key != view.key or stay.next is None or not run.meant_for(other.member, message):
+            if stay.key != view.key or stay.next is None or stay.view is None:
+                continue
+            if unknown:
+                who, groups = other.member, made.groups or ()
+                meant = stayed_in(life, who, groups, made.index, leave)
+                meant = meant and stayed_in(other, who, groups, stay.view.index, stay.next, untold=True)
+            else:
+                meant = run.meant_for(other.member, message)
+            if not meant:
                 continue
             if all(delivery.message != message for delivery in stay.deliveries):
                 what = f"member {other.member} went on without {named(message)}, which member {life.member} had sent"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ordercast.trace.schema import Kind, Level, Row
 from ordercast.types import Service, ViewKind
 from ordercast.verify.plain.model import Delivery, Life, MessageId, Run, Stay, ViewKey, messages, named, view_key
@@ -153,14 +155,24 @@ def s14(run: Run) -> Finding:
 
 def for_itself(life: Life, made: Row, until: Row | None) -> bool:
     """Of a message of groups that nobody delivered: its sender was in one of them, and stayed in it in that view."""
+    return stayed_in(life, life.member, made.groups or (), made.index, until)
+
+
+def stayed_in(
+    life: Life, member: int, groups: Iterable[str], since: int, until: Row | None, untold: bool = False
+) -> bool:
+    """Whether a life was told a member in one of these groups before its row `since`, and never after that it is out.
+
+    untold: where it was told nothing of a group.
+    """
     inside: dict[str, bool] = {}
     for row in life.of(Kind.GROUP_VIEW):
         if until is not None and row.index > until.index:
             break
         for name in row.groups or ():
-            here = life.member in (row.members or ())
-            inside[name] = here and (row.index < made.index or inside.get(name, False))
-    return any(inside.get(name, False) for name in made.groups or ())
+            here = member in (row.members or ())
+            inside[name] = here and (row.index < since or inside.get(name, untold))
+    return any(inside.get(name, untold) for name in groups)
 
 
 def s20(run: Run) -> Finding:

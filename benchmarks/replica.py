@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -395,6 +396,8 @@ def killed(args: argparse.Namespace) -> dict[str, Any]:
         for child in children:
             answered |= {line["answered"] for line in child.rest() if "answered" in line}
         print(f"{turn}: answered {len(answered)}, lost {len(lost[-1])}", file=sys.stderr, flush=True)
+    if not args.folder and not any(lost):
+        shutil.rmtree(folder)
     return {
         "times": args.times,
         "answered": len(answered),

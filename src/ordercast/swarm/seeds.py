@@ -28,6 +28,7 @@ from ordercast.types import ALL_CONTINUE
 from ordercast.wire.codec import origin
 from ordercast.workload.sources import PACED
 
+ALONE_T = 10  # a message that waits for a report of another, in a group that is silent else, is there by then
 TIMEOUT_MS = 40.0  # T before scaling
 SCALES = (0.5, 1.0, 2.0, 10.0)
 REGIMES = ("idle", "one at a time", "sparse", "bursts", "saturated", "one talker", "all talk")
@@ -139,6 +140,7 @@ class _Expansion:
         faults = _compatible(faults, partition)
         core, away = self.core(ids, gateways(nets))
         permanent = PERMANENT in on
+        alone = messages if bus and load.regime == "one_by_one" else 0  # one that is not heard by its sender, at a time
         scenario = Scenario(
             protocol=self.info.name,
             options=self.options() | (self.info.on_a_bus if bus else {}),
@@ -166,7 +168,7 @@ class _Expansion:
             away="crashed" if bus else away,
             closing=0 if permanent else self.draw("closing").randint(1, 8),
             settle_ms=short(8 * timeout),
-            limit_ms=self.limit(warm, heal, timeout, permanent),
+            limit_ms=self.limit(warm, heal, timeout, permanent) + (alone * ALONE_T * timeout),
         )
         scenario.check(f"seed {self.seed}")
         return SeedPlan(self.seed, scenario, regime, scale, on, off, left_out, shape)

@@ -57,6 +57,15 @@ def test_only_what_is_survived_is_drawn_and_the_rest_is_told(protocol: str) -> N
         assert plan.scenario.protocol in plan.text() and str(seed) in plan.text()
 
 
+@pytest.mark.parametrize("protocol", ["totem", "multiring", "tomp"])
+def test_a_fault_for_good_meets_a_load(protocol: str) -> None:
+    """Silence would hide it: views that change when somebody speaks at last would look late."""
+    scenarios = [plan.scenario for seed in range(300) if PERMANENT in (plan := expand(seed, (protocol,))).on]
+    assert len(scenarios) > 10
+    for scenario in scenarios:
+        assert scenario.load.start_ms <= min(fault.at_ms for fault in scenario.faults)
+
+
 def test_every_dimension_is_covered() -> None:
     assert {plan.regime for plan in PLANS} == set(REGIMES)
     assert {plan.scale for plan in PLANS} == set(SCALES)

@@ -140,6 +140,8 @@ class _Expansion:
         faults = _compatible(faults, partition)
         core, away = self.core(ids, gateways(nets))
         permanent = PERMANENT in on
+        if permanent:  # what a link fails to carry is noticed when something is to be carried
+            load = structs.replace(load, start_ms=min([load.start_ms, *(fault.at_ms for fault in faults)]))
         alone = messages if bus and load.regime == "one_by_one" else 0  # one that is not heard by its sender, at a time
         scenario = Scenario(
             protocol=self.info.name,

@@ -118,6 +118,22 @@ def test_datagrams_are_served_before_drained_and_late_inputs() -> None:
     assert served[4:] == ["leave"]
 
 
+def test_a_net_is_read_until_nothing_of_it_waits_before_the_next() -> None:
+    """Each has a socket of its own: a token of one ring does not wait for the frames of another."""
+    schedule, served, host = Schedule(), [], up()
+
+    def carry_out(host: Host, item: Any) -> None:
+        served.append((item[1][0], item[1][2].number) if item[0] == "receive" else item)
+
+    intake = Intake(schedule, journal(schedule), carry_out)
+    host.cost, host.nets = (lambda *_: (10, 0)), (0, 1)
+    for number, net in enumerate((1, 0, 1)):
+        intake.take(host, (net, host.peer, Token(number), 20, None, False))
+    schedule.later(15, lambda a, b: intake.take(host, (1, host.peer, Token(3), 20, None, False)), None, None)
+    played(schedule, 100)
+    assert served == [(1, 0), (1, 2), (1, 3), ("drained", 1), (0, 1), ("drained", 0)] and host.buffer_bytes == 0
+
+
 def test_what_a_pause_interrupts_comes_first_again() -> None:
     """A host whose steps take 10 ns stands still while it is at the first of three datagrams, then at a timer."""
     schedule, served, host = Schedule(), [], up()

@@ -71,9 +71,14 @@ def test_what_steps_cost():
 
 def test_gateways_are_other_machines():
     packet, token = Data(RING, 1, frame()), Token(RING, 2, 1, 1, 1)
-    for what, each, share in (("receive", packet, 0.66), ("transmit", packet, 0.95), ("receive", token, 0.8)):
+    for what, each, share, carried in (
+        ("receive", packet, 0.68, 0),
+        ("transmit", packet, 0.95, 16_000),  # what it sends comes from another ring
+        ("transmit", Data(RING, 1, frame(200, control=True)), 0.95, 0),
+        ("receive", token, 0.8, 0),
+    ):
         usual = sun().cost(what, 100, 1, 0, each)[0]
-        assert sun(gateway=True).cost(what, 100, 1, 0, each)[0] == pytest.approx(share * usual, abs=1)
+        assert sun(gateway=True).cost(what, 100, 1, 0, each)[0] == pytest.approx(share * usual + carried, abs=1)
 
 
 def test_a_gateway_pays_for_a_vector_message_at_each_visit():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import pairwise
 
 import gateway_crashes
 import pytest
 from msgspec.structs import replace
 
-from ordercast.contract import Action, Ordered, Refuse, Setup
+from ordercast.contract import Action, Note, Ordered, Refuse, Setup
 from ordercast.errors import WireError
 from ordercast.outbox import Outbox
 from ordercast.protocols.totem import joined_rings
@@ -19,10 +20,11 @@ from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
 from ordercast.protocols.totem.hand import Hand
+from ordercast.protocols.totem.lamport import Lamport
 from ordercast.protocols.totem.multiring import MultiRing
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.pace import Pace
-from ordercast.protocols.totem.packets import Token
+from ordercast.protocols.totem.packets import Data, Token
 from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.protocols.totem.topology import connected, next_topology, topology
 from ordercast.sim.faults import AnyFault, Crash, Loss, Partition
@@ -201,6 +203,48 @@ def test_what_a_token_says_of_its_ring_holds_once_all_it_counts_has_come() -> No
     assert getattr(hand.kept(8), "timestamp", 0) == 80
 
 
+def test_the_clock_of_who_joins_rings_runs_with_time_and_never_goes_back() -> None:
+    clock = Lamport(5_000_000)
+    for now, shows in ((1_000_000, 5_000_000), (3_000_000, 5_002_000), (3_000_999, 5_002_000)):
+        clock.run(now)
+        assert clock.clock == shows
+    clock.receive(6_000_000)
+    clock.run(3_000_000)
+    assert clock.clock == 6_000_001, "what was heard is ahead of my time"
+    clock.run(3_500_000)
+    assert clock.clock == 6_000_501, "and stays so"
+
+
+def test_a_token_in_hand_tells_what_its_ring_cannot_say_any_more() -> None:
+    """Of its own frames that change groups; what has not gone up counts as still to come."""
+    here = Ring(ViewId(8, 1), 1, (1, 2), Limits(4, 4), stamps=True, source=7)
+    token = Token(ViewId(8, 1), 1, 0, 3, 0, timestamp=90)
+    assert here.past(token, 2) == 0, "frames are missing"
+    group = replace(frame(2, 1), control=True)
+    for seq, stamp, source, item in ((1, 40, 2, frame(2, 1)), (2, 35, 1, group), (3, 60, 2, group)):
+        here.receive(Data(ViewId(8, 1), seq, item, stamp, source))
+    assert here.past(token, 2) == 59 and here.past(token, 1) == 34 and here.past(token, 3) == 90
+    assert len(list(here.deliver())) == 3
+    assert here.past(token, 2) == 90, "all went up: what comes is stamped above the token"
+    here.lamport.receive(120)
+    assert here.past(token, 2) == 120, "or above what was heard on another ring"
+
+
+def test_a_feed_asks_what_a_token_tells_only_while_something_waits_for_it() -> None:
+    feed, asked = Feed(1), []
+
+    class Owner(Waits):
+        def tick(self, now: int, child: int) -> None:
+            asked.append((now, child))
+
+    feed.owner = Owner()
+    here = Ring(ViewId(8, 1), 1, (1, 2), Limits(4, 4), stamps=True)
+    token = Token(ViewId(8, 1), 1, 0, 0, 0, timestamp=90)
+    assert feed.turn(5, here, token) == [] and asked == [(5, 1)]
+    feed.undecided.add((4, 1))
+    assert feed.turn(6, here, token) == [Note("turn", {"past": 90})]
+
+
 # ------------------------------------------------------------------------------------------------------- what cannot be
 
 
@@ -208,6 +252,16 @@ def carrying(me: int) -> Carrying:
     rings = topology([ring(1, 1, 2, 3), ring(2, 3, 4, 5)])
     mine = [0, 1] if me == 3 else [0]
     return Carrying(me, ViewId(1, 1), rings, mine, Merge(2, len(mine), 1), [Feed(k) for k in range(len(mine))])
+
+
+def test_of_the_gateways_of_a_ring_that_runs_its_clock_which_begins_the_longest_way() -> None:
+    assert carrying(3).runs == [True, True] and carrying(1).runs == [False]
+    nets = topology([ring(1, 1, 12, 14), ring(2, 2, 12, 23), ring(3, 3, 23, 34), ring(4, 4, 34, 14)])
+    runs = {}
+    for me, mine in ((12, (0, 1)), (23, (1, 2)), (34, (2, 3)), (14, (3, 0))):
+        here = Carrying(me, ViewId(1, 1), nets, mine, Merge(4, 2, 1), [Feed(0), Feed(1)])
+        runs |= {(me, source + 1): here.runs[child] for child, source in enumerate(mine)}
+    assert [key for key, value in sorted(runs.items()) if value] == [(12, 1), (12, 2), (14, 4), (23, 3)]
 
 
 def test_a_vector_is_believed_only_of_who_brings_those_frames() -> None:
@@ -234,6 +288,12 @@ def test_a_gateway_promises_nothing_that_still_waits() -> None:
 
 class Waits:
     """A layer above in whose topology somebody always waits for a vector."""
+
+    def tick(self, now: int, child: int) -> None:
+        raise NotImplementedError
+
+    def turn(self, child: int, past: Callable[[int], int]) -> list[Action]:
+        return [Note("turn", {"past": past(2)})]
 
     def vector_due(self, child: int) -> bool:
         return True

@@ -114,7 +114,7 @@ class Host:
         "accepted", "application", "buffer", "buffer_bytes", "buffer_bytes_max", "buffer_packets_max", "busy", "caller",
         "clock", "consumer", "cost", "counter", "delivered", "disk", "doomed", "drained", "drops", "earlier", "id",
         "incarnation", "incoming", "known", "last", "late", "left", "listens", "lives", "machine", "nets", "offset",
-        "owed", "own", "paused", "peer", "plain", "read", "read_nets", "receive", "recorded", "recorder", "simple",
+        "owed", "own", "paused", "peer", "plain", "read", "reading", "receive", "recorded", "recorder", "simple",
         "stack", "suspended", "timeouts", "timers", "transmitted", "transmitted_bytes", "traps", "untold", "up", "view",
         "views", "wall_ns",
     )  # fmt: skip
@@ -195,7 +195,7 @@ class Host:
         self.untold: dict[int, int] = {}  # by net: datagrams lost, of which the core has not heard
         self.late: deque[Any] = deque()  # inputs that wait for the packets before them
         self.read = 0  # datagrams since the last drained
-        self.read_nets: list[int] = []
+        self.reading = 0  # the net that is read
         self.timers: dict[str, list[int]] = {}
         self.suspended: list[Any] = []  # actions a pause in mid-handler held back
         self.traps: list[Trap] = []  # crashes and pauses that wait for their moment

@@ -1,6 +1,7 @@
 """The longer way into a host that is busy, paused, costly or recorded: one server with a finite input buffer.
 
-Datagrams come first, then drained, then late timers and everything else.
+Datagrams come first, then drained, then late timers and everything else.  Of several nets one is read until nothing of
+it waits, and drained is said, before the next: each has a socket of its own, as live.
 """
 
 from __future__ import annotations
@@ -47,22 +48,21 @@ class Intake:
     def was_read(self, host: Host, net: int) -> None:
         """A datagram was read; drained(net) is owed."""
         host.read += 1
-        if net not in host.read_nets:
-            host.read_nets.append(net)
+        host.reading = net
 
     def work(self, host: Host) -> None:
         """Serve what waits: datagrams, then drained, then late timers and the rest."""
         while host.up and not host.busy and not host.paused:
-            if host.buffer and host.read < DRAIN_DATAGRAMS_MAX:
-                datagram, drops = host.buffer.popleft()
+            place = _next(host)
+            if place is not None:
+                datagram, drops = host.buffer[place]
+                del host.buffer[place]
                 host.buffer_bytes -= _room(host, datagram)
                 item: Item = ("receive", datagram, drops)
                 self.was_read(host, datagram[0])
             elif host.read:
-                nets, host.read_nets, host.read = host.read_nets, [], 0
-                for net in nets:
-                    if host.up:
-                        self._carry_out(host, ("drained", net))
+                host.read = 0
+                self._carry_out(host, ("drained", host.reading))
                 continue
             elif host.late:
                 item = host.late.popleft()
@@ -115,6 +115,15 @@ class Intake:
         if host.up and host.incarnation == incarnation:
             host.busy = False
             self.work(host)
+
+
+def _next(host: Host) -> int | None:
+    """Which datagram is read now; None: nothing more of the net that is read."""
+    if not host.buffer or host.read >= DRAIN_DATAGRAMS_MAX:
+        return None
+    if not host.read or len(host.nets) == 1:
+        return 0
+    return next((place for place, (datagram, _) in enumerate(host.buffer) if datagram[0] == host.reading), None)
 
 
 def messages_in(packet: object) -> int:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from ordercast.contract import Action, Event, Leave, Note
 from ordercast.joining import Wake
-from ordercast.protocols.totem.ring import Stamped
+from ordercast.protocols.totem.packets import Token
+from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.types import Frame, MemberId, Nanoseconds, ViewId
 
 VECTOR_FRAMES = 32  # carried over at most between two vectors for which somebody waits
@@ -25,6 +27,10 @@ Steps = Callable[[Nanoseconds], list[Action]]
 
 class Owner(Protocol):
     """The layer above, asked while its ring has the token."""
+
+    def tick(self, now: Nanoseconds, child: int) -> None: ...
+
+    def turn(self, child: int, past: Callable[[int], int]) -> list[Action]: ...
 
     def vector_due(self, child: int) -> bool: ...
 
@@ -75,6 +81,11 @@ class Feed:
         self.unwanted.clear()
 
     # -------------------------------------------------------------------------------------------------- as a source
+
+    def turn(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
+        """The token is here, and what the ring may still say is stamped later: frames that wait for that may go on."""
+        self.owner.tick(now, self.child)
+        return self.owner.turn(self.child, partial(ring.past, token)) if self.undecided else []
 
     def urgent(self) -> int:
         count = len(self.words) + len(self.states)

@@ -14,6 +14,8 @@ Differs from the paper:
       takes over a way has all that went by it.
   D3  While such a frame waits, a vector message tells more of what changes groups than of all frames: gateways that
       wait for each other's frames would take turns.
+  D4  The clock of a gateway runs with time while it has the token of a ring from which it begins the longest way
+      (`Lamport.run`).  Of each ring one does: what two raise stamps higher, and who stamps high waits long.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ordercast.joining import Audience
 from ordercast.protocols.totem.bodies import Vector
 from ordercast.protocols.totem.feed import Feed
 from ordercast.protocols.totem.guarantee import Merge
-from ordercast.protocols.totem.topology import Topology
+from ordercast.protocols.totem.topology import Route, Topology
 from ordercast.types import Frame, MemberId, ViewId
 
 
@@ -54,6 +56,7 @@ class Carrying:
                     self.mine_into.add((source, child))
                     behind = [m for other in route.beyond(ring) for m in topology.rings[other].members]
                     self.audience[child, source] = frozenset(behind)
+        self.runs = [ring is not None and self._first_of_longest(topology.routes[ring]) == me for ring in mine]
         self.labels = [0 if ring is None else topology.label(ring) for ring in mine]
         self.need = 0  # the latest stamp that anybody waits for
         self.told_need = [0] * len(mine)
@@ -61,6 +64,14 @@ class Carrying:
         self.promised_controls = [[0] * sources for _ in mine]
         self.heard = [[list(merge.rows[0]) for _ in range(sources)] for _ in mine]  # rows, as told on each ring of mine
         self._due: list[bool | None] = [None] * len(mine)
+
+    @staticmethod
+    def _first_of_longest(route: Route) -> MemberId:
+        """Who brings a source's frames to the first ring on the way to the farthest."""
+        ring = max(range(len(route.depth)), key=lambda k: route.depth[k])
+        while route.depth[ring] > 1:
+            ring = route.parent[ring]
+        return route.gateway[ring]
 
     def changed(self) -> None:
         """Something that vectors tell of has moved."""

@@ -16,7 +16,7 @@ Differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -127,6 +127,13 @@ class MultiRing(Layer):
         return [*out, *self.ordering.open(now), *self._settled(now), *here.ask_all()]
 
     # ---------------------------------------------------------------------------------------- asked by the rings' feeds
+
+    def tick(self, now: Nanoseconds, child: int) -> None:
+        if self.here.carrying is not None and self.here.carrying.runs[child]:
+            self.here.clock.run(now)
+
+    def turn(self, child: int, past: Callable[[int], int]) -> list[Action]:
+        return self.ordering.turn(child, past)
 
     def vector_due(self, child: int) -> bool:
         return self.here.carrying is not None and self.here.carrying.due(child)

@@ -98,22 +98,32 @@ class Ordering:
                 feed.undecided.add((event.stamp, event.source))
                 self.undecided.append((event.stamp, event.source, other, event.frame))
 
-    def decide(self) -> list[Action]:
-        """Of frames for groups whose place is known: whether anybody behind a ring of mine wants them."""
+    def turn(self, child: int, past: Callable[[int], int]) -> list[Action]:
+        """A ring has given me its token; `past`: as `Ring.past`, of its own frames by their source."""
+        carrying = self.here.carrying
+        source = carrying.mine[child] if carrying is not None else None
+        return self.decide(source, past(source + 1)) if source is not None else []
+
+    def decide(self, turn: int = 0, past: int = 0) -> list[Action]:
+        """Of frames for groups whose place is known: whether anybody behind a ring of mine wants them.
+
+        Of the source `turn` nothing is to come that is stamped `past` or earlier and changes groups.
+        """
         merge, carrying = self.here.merge, self.here.carrying
         assert merge is not None and carrying is not None
         regroups = min(((stamp, s) for stamp, s, event in merge.pending if event.frame.control), default=None)
         later, filtered = [], 0
         told = list(map(max, merge.known, merge.controls))
+        told[turn] = max(told[turn], past)
         for item in self.undecided:
-            stamp, source, child, frame = item
-            if any(known < stamp - (s >= source) for s, known in enumerate(told) if s != source - 1):
+            at, source, child, frame = item
+            if any(known < at - (s >= source) for s, known in enumerate(told) if s != source - 1):
                 later.append(item)
                 continue
-            self.here.feeds[child].undecided.discard((stamp, source))
-            sure = regroups is None or (stamp, source - 1) < regroups  # else somebody may join before it
+            self.here.feeds[child].undecided.discard((at, source))
+            sure = regroups is None or (at, source - 1) < regroups  # else somebody may join before it
             if sure and not self.filter.wanted(frame, carrying.audience[child, source - 1]):
-                self.here.feeds[child].unwanted.add((stamp, source))
+                self.here.feeds[child].unwanted.add((at, source))
                 filtered += 1
         self.undecided = later
         self.filter.fading.clear()

@@ -161,6 +161,17 @@ class Ring:
         """Kills repeated copies, tokens of other rings, and one that knows less than was already numbered."""
         return token.ring == self.id and token.token_seq > self.my_token_seq and token.seq + self.ahead >= self.high
 
+    def past(self, token: Token, source: int) -> int:
+        """With an accepted token in hand: of frames of that source, this ring's own, none that changes process groups
+        and has not gone up is stamped so or earlier.  0: not known."""
+        if self.my_aru < token.seq:
+            return 0
+        for seq in range(self.delivered + 1, self.my_aru + 1):
+            held = self.store[seq]
+            if type(held) is Data and held.source == source and held.frame.control:
+                return held.stamp - 1
+        return max(self.clock - 1, token.timestamp)
+
     def early(self, token: Token, source: Source) -> list[Held]:
         """Number new frames on an accepted token that stays in hand (D5)."""
         window = self.limits.window_size if token.room is None else min(token.room, self.limits.window_size)

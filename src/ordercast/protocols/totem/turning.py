@@ -61,6 +61,7 @@ class Turning:
         self.standing = membership.standing
         self._carry, self._recovering = carry, recovering
         self.sender: Sender | Feed
+        self.feed = feed
         if feed is not None:
             feed.bind(self.wake, go)
             self.sender = feed
@@ -207,6 +208,8 @@ class Turning:
     def visit(self, now: Nanoseconds, ring: Ring, token: Token) -> list[Action]:
         out: list[Action] = []
         last_aru, attempt = ring.last_aru, self.rings.attempt
+        if self.feed is not None and attempt is None:
+            out += self.feed.turn(now, ring, token)
         visit = ring.visit(token, self.sender, attempt.exchange if attempt is not None else None)
         self.hand.visited()
         if visit.resent:

@@ -162,12 +162,12 @@ def rings_safe_before_held(setup: Setup) -> Stack:
 
 @mutant(
     "rings_safe_before_all_are_in", "multiring", AREA, "what a ring holds counts before all are in the topology",
-    scenario="rings_hole",
+    scenario="rings_dies_before_it_is_in",
 )  # fmt: skip
 def rings_safe_before_all_are_in(setup: Setup) -> Stack:
     class Open(Ordering):
         def settle(self, now: Nanoseconds, child: int) -> list[Action]:
-            self.here.places[child].opened = 0
+            self.here.places[child].reached = 1
             return super().settle(now, child)
 
     return rings(setup, ordering=Open)

@@ -41,6 +41,8 @@ class RingPlace:
         self.done: dict[MemberId, tuple[int, int, bytes]] = {}  # who said Done when to what, on this ring
         self.done_seq = 0
         self.opened: int | None = None  # the number at which everybody on it had heard Done of all
+        self.reached = 0  # my clock when I knew that everybody on it had got that; 0: I do not
+        self.turned = 0  # the stamp of the last token I passed on of which all has come
         self.row: Row | None = None
 
 

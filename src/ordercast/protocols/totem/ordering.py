@@ -137,6 +137,7 @@ class Ordering:
 
     def progress(self, now: Nanoseconds, child: int, event: Progress) -> list[Action]:
         merge, carrying, place = self.here.merge, self.here.carrying, self.here.places[child]
+        place.turned = event.timestamp
         if merge is None or carrying is None:
             return self.here.ask(child)
         source = carrying.mine[child]
@@ -158,7 +159,9 @@ class Ordering:
         if merge is None or carrying is None or self.here.phase is not Phase.STEADY:
             return []
         row, ring = place.row, carrying.mine[child]
-        held = row is not None and place.opened is not None and place.safe >= place.opened and not place.full
+        if not place.reached and place.opened is not None and place.safe >= place.opened:
+            place.reached = self.here.clock.clock
+        held = row is not None and 0 < place.reached < place.turned and not place.full
         if held and ring is not None and row is not None and row.settle(place.safe):
             merge.learn(ring, row.stamps)
             carrying.changed()
@@ -197,7 +200,11 @@ class Ordering:
         return out + self._release(now) if news else out
 
     def open(self, now: Nanoseconds) -> list[Action]:
-        """Once everybody on a ring heard that all are ready, what is held there counts."""
+        """Once everybody on a ring heard that all are ready, and the token went round again, what is held there counts.
+
+        A member passes the token on before it handles what had come: it may die then, and never be in the topology.
+        Who had begun anew before it heard is not in it either; it has said so on the ring by the next turn.
+        """
         carrying = self.here.carrying
         if carrying is None or self.here.phase is not Phase.STEADY:
             return []

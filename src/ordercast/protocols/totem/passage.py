@@ -256,7 +256,7 @@ class Passage:
         self.here.merge = Merge(len(topology.rings), len(self.here.places), plan.base)
         self.here.carrying = Carrying(self.here.me, plan.id, topology, mine, self.here.merge, self.here.feeds)
         for place in self.here.places:
-            place.row, place.opened = Row(len(topology.rings)), None
+            place.row, place.opened, place.reached = Row(len(topology.rings)), None, 0
         self.here.own_frames.clear()
         self.here.flying = self.here.barrier = 0
         self.here.phase = Phase.STEADY

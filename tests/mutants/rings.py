@@ -87,7 +87,10 @@ def rings_own_ring_decides(setup: Setup) -> Stack:
     return rings(setup, merge=Alone)
 
 
-@mutant("rings_ties_by_arrival", "multiring", AREA, "frames with equal stamps go up as they came, not by source")
+@mutant(
+    "rings_ties_by_arrival", "multiring", AREA, "frames with equal stamps go up as they came, not by source",
+    scenario="rings_at_once",
+)  # fmt: skip
 def rings_ties_by_arrival(setup: Setup) -> Stack:
     class Arrival(Merge):
         def deliver(self) -> Iterator[Ordered]:
@@ -287,12 +290,12 @@ def rings_one_hop_only(setup: Setup) -> Stack:
 @mutant("rings_filter_on_the_wrong_side", "multiring", AREA, "a gateway looks for a frame's readers where it came from")
 def rings_filter_on_the_wrong_side(setup: Setup) -> Stack:
     class Wrong(Ordering):
-        def decide(self) -> list[Action]:
+        def decide(self, *told: int) -> list[Action]:
             carrying = self.here.carrying
             assert carrying is not None
             all_members, right = frozenset(carrying.topology.members), carrying.audience
             carrying.audience = {place: all_members - behind for place, behind in right.items()}
-            out = super().decide()
+            out = super().decide(*told)
             carrying.audience = right
             return out
 
@@ -302,14 +305,14 @@ def rings_filter_on_the_wrong_side(setup: Setup) -> Stack:
 @mutant("rings_filter_next_ring_only", "multiring", AREA, "a gateway does not think of rings behind the next one")
 def rings_filter_next_ring_only(setup: Setup) -> Stack:
     class Next(Ordering):
-        def decide(self) -> list[Action]:
+        def decide(self, *told: int) -> list[Action]:
             carrying = self.here.carrying
             assert carrying is not None
             for child, source in carrying.audience:
                 ring = carrying.mine[child]
                 assert ring is not None
                 carrying.audience[child, source] = frozenset(carrying.topology.rings[ring].members)
-            return super().decide()
+            return super().decide(*told)
 
     return rings(setup, ordering=Next)
 

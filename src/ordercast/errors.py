@@ -77,3 +77,10 @@ class TraceError(OrdercastError):
     def __init__(self, path: object, offset: int, why: str) -> None:
         super().__init__(f"{path}: at byte {offset}: {why}")
         self.path, self.offset, self.why = str(path), offset, why
+
+
+def by_interrupt(error: BaseException | None) -> bool:
+    """It is an interrupt, or what became of one: libraries fail at something else while they clean up behind it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

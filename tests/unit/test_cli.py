@@ -68,6 +68,13 @@ def test_no_command_prints_help_and_fails() -> None:
     assert done.returncode == 2 and "Commands:" in done.stderr and not done.stdout
 
 
+def behind(interrupt: BaseException) -> Exception:
+    """What a library failed at while it cleaned up."""
+    error = RunError("the connection is gone")
+    error.__context__ = interrupt
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -75,7 +82,9 @@ def test_no_command_prints_help_and_fails() -> None:
         (ConfigError(["one", "two"]), 2, ["ordercast: doctor: one", "ordercast: doctor: two"]),
         (RunError("member 3 died"), 1, ["ordercast: doctor: member 3 died"]),
         (RunError("doctor: said before"), 1, ["ordercast: doctor: said before"]),
-        (KeyboardInterrupt(), 130, []),
+        (KeyboardInterrupt(), 130, ["ordercast: doctor: interrupted"]),
+        (KeyboardInterrupt("interrupted: 3 are done"), 130, ["ordercast: doctor: interrupted: 3 are done"]),
+        (behind(KeyboardInterrupt()), 130, ["ordercast: doctor: interrupted"]),
         (BrokenPipeError(), 1, ["ordercast: doctor: standard output was closed before everything was written"]),
         (FileNotFoundError(2, "No such file", "x.txt"), 1, ["ordercast: doctor: x.txt: No such file"]),
     ],

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ordercast.cli.common import nothing_half_printed, say_error, tame_streams
+from ordercast.cli.common import interruptible, nothing_half_printed, say_error, tame_streams
 from ordercast.errors import ConfigError, OrdercastError, UsageError
 from ordercast.version import __version__
 from ordercast.words import near
@@ -95,11 +95,15 @@ def _invoke(args: list[str]) -> int:
     context: click.Context | None = None
     try:
         with group.make_context("ordercast", args) as context:
-            result: Any = group.invoke(context)
+            with interruptible():
+                result: Any = group.invoke(context)
             return result if isinstance(result, int) else 0
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.Abort:
+        return 130
+    except KeyboardInterrupt as stop:
+        say_error(_of(context, str(stop) or "interrupted"))
         return 130
     except click.exceptions.NoArgsIsHelpError as asked:
         click.echo(asked.format_message(), err=True)
@@ -111,10 +115,15 @@ def _invoke(args: list[str]) -> int:
             and not isinstance(error, BrokenPipeError | OrdercastError)
         ):
             raise
-        command = context.invoked_subcommand if context is not None else None
         for sentence in _sentences(error):
-            say_error(f"{command}: {sentence.removeprefix(f'{command}: ')}" if command else sentence)
+            say_error(_of(context, sentence))
         return 2 if isinstance(error, click.ClickException | UsageError) else 1
+
+
+def _of(context: click.Context | None, sentence: str) -> str:
+    """The sentence, and which command says it."""
+    command = context.invoked_subcommand if context is not None else None
+    return f"{command}: {sentence.removeprefix(f'{command}: ')}" if command else sentence
 
 
 def _sentences(error: Exception) -> list[str]:

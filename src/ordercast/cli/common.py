@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click.core import ParameterSource
 
-from ordercast.errors import UsageError
+from ordercast.errors import UsageError, by_interrupt
 from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
 from ordercast.words import bounds, near, short
 
@@ -362,8 +363,11 @@ def progress(label: str, total: int | None = None) -> Progress:
 # ----------------------------------------------------------------------------------------------- output directories
 
 
-def output_directory(path: Path, force: bool) -> Path:
-    """An empty directory of ours at `path`.  What is there already is replaced only with --force, and only if ours."""
+def output_directory(path: Path, force: bool, again: bool = False) -> Path:
+    """An empty directory of ours at `path`.  What is there already is replaced only with --force, and only if ours.
+
+    `again`: one in which nothing was begun is an empty one.
+    """
     where = f"--out {short(path)}"
     try:
         if path.is_dir():
@@ -372,7 +376,7 @@ def output_directory(path: Path, force: bool) -> Path:
                 raise UsageError(
                     f"{where}: holds {short(held[0])}, which no run of ordercast made: name a new directory"
                 )
-            if held and not force:
+            if held and not force and not (again and held == [MARK]):
                 raise UsageError(f"{where}: holds an earlier run: name a new directory, or use --force to replace it")
             for entry in path.iterdir():
                 shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
@@ -389,8 +393,33 @@ def resumable_directory(path: Path, force: bool, record: str) -> None:
     """The same, but one that holds `record` is gone on with; anything else must be ours to replace."""
     where = f"--out {short(path)}"
     if force or not (path / record).exists():
-        output_directory(path, force)
+        output_directory(path, force, again=True)  # it may have been interrupted before it wrote the record
     elif not (path / MARK).exists():
         raise UsageError(f"{where}: was not made by ordercast: name a new directory")
     elif not os.access(path, os.W_OK):
         raise UsageError(f"{where}: cannot be written: permission denied")
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """What became of an interrupt on its way here is one again."""
+    try:
+        yield
+    except Exception as error:
+        if by_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextlib.contextmanager
+def going_on(out: Path, finished: Callable[[], str]) -> Iterator[None]:
+    """Interrupted inside, the command says what is kept."""
+    try:
+        with interruptible():
+            yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(kept(finished(), out)) from None
+
+
+def kept(finished: str, out: Path) -> str:
+    return f"interrupted: {finished}, kept in {out}; the same command goes on with the rest"

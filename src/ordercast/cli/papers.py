@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ordercast.cli.common import Whole, emit, force_option, json_option, progress, resumable_directory
+from ordercast.cli.common import Whole, emit, force_option, going_on, json_option, progress, resumable_directory
 from ordercast.cli.spark_options import alone, open_session, spark_options
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def command(
     1 if a value is outside and nothing explains it, a run failed or a promise broke.
     """
     from ordercast.papers import book, page, reproduce
+    from ordercast.pipeline.sweep import done_count
 
     chosen = book.choose(names, tables, figures, claims)
     if listing:
@@ -70,7 +71,7 @@ def command(
     resumable_directory(out, force, RECORD)
     (out / RECORD).write_text("{}\n")
     since = time.monotonic()
-    with progress("papers") as shown:
+    with progress("papers") as shown, going_on(out, lambda: f"{done_count(out / 'runs')} runs were finished"):
 
         def watch(done: int, total: int) -> None:
             shown.total = total

@@ -129,9 +129,12 @@ def command(directory: Path | None, config: Path | None, me: int | None, watch: 
     if me is not None and me not in checked.ids:
         raise UsageError(f"--id {me}: expected one of {', '.join(map(str, checked.ids))}")
     code = _once(checked, me, as_json, clear=watch)
-    while watch:
-        time.sleep(WATCH_SECONDS)
-        code = _once(checked, me, as_json, clear=True)
+    try:
+        while watch:
+            time.sleep(WATCH_SECONDS)
+            code = _once(checked, me, as_json, clear=True)
+    except KeyboardInterrupt:  # as it is meant to end
+        return 130
     return code
 
 

@@ -16,7 +16,9 @@ from ordercast.cli.common import (
     Whole,
     emit,
     force_option,
+    interruptible,
     json_option,
+    kept,
     progress,
     resumable_directory,
     say_error,
@@ -90,7 +92,8 @@ def command(
             tell=_teller(shown, quiet or as_json, len(seeds)),
         )  # fmt: skip
         try:
-            summary = campaign.run()
+            with interruptible():
+                summary = campaign.run()
         except KeyboardInterrupt:
             _say_kept(campaign, out)
             summary = campaign.summary()
@@ -150,8 +153,9 @@ def _failures(campaign: Campaign, summary: Summary, shrink: bool) -> list[dict[s
 
 def _say_kept(campaign: Campaign, out: Path | None) -> None:
     done = len(campaign.summary().digests)
-    where = f"kept in {out}; the same command goes on with the rest" if out else "told below; with --out they are kept"
-    say_error(f"swarm: interrupted: {done} of {len(campaign.seeds)} seeds were finished, {where}")
+    finished = f"{done} of {len(campaign.seeds)} seeds were finished"
+    told = f"interrupted: {finished}, told below; with --out they are kept"
+    say_error(f"swarm: {kept(finished, out) if out else told}")
 
 
 def _tell(

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ordercast.cli.common import Choice, Number, Whole, emit, force_option, json_option, progress, resumable_directory
+from ordercast.cli.common import (
+    Choice,
+    Number,
+    Whole,
+    emit,
+    force_option,
+    going_on,
+    json_option,
+    progress,
+    resumable_directory,
+)
 from ordercast.cli.spark_options import open_session, spark_options
 from ordercast.errors import UsageError
 
@@ -61,7 +71,11 @@ def command(
     resumable_directory(out, force, "experiment.json")
     options = stage.Options(limit_s=limit or experiment.limit_s, level=trace, traces=keep)
     since = time.monotonic()
-    with progress("sweep", len(experiment.points)) as shown:
+    total = len(experiment.points)
+    with (
+        progress("sweep", total) as shown,
+        going_on(out, lambda: f"{stage.done_count(out)} of {total} runs were finished"),
+    ):
         begun: list[float] = []
 
         def watch(done: int, total: int) -> None:

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import traceback
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import ordercast
-from ordercast.errors import RunError, UsageError
+from ordercast.errors import RunError, UsageError, by_interrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
@@ -81,7 +86,7 @@ def session(
     embedded = master is None or master.startswith("local")
     room = Path(tempfile.mkdtemp(prefix="ordercast-spark-"))
     settings = _settings(master or "local[*]", embedded, room, app) | dict(conf or {})
-    with _environment(embedded), _quiet(room / "spark.log") as log:
+    with _environment(embedded), _quiet(room / "spark.log") as log, _interruptible(room):
         builder = SparkSession.builder
         for key, value in settings.items():
             builder = builder.config(key, value)
@@ -170,6 +175,44 @@ def _quiet(path: Path) -> Iterator[Path]:
             os.close(copy)
 
 
+@contextlib.contextmanager
+def _interruptible(room: Path) -> Iterator[None]:
+    """What is started inside can be interrupted, then and later, by whoever could do it before.
+
+    PySpark's own handler of SIGINT asks the JVM on the connection where the main thread waits for an answer: it cancels
+    nothing and makes tracebacks, so the handler that was there before comes back.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    for name in ("root", "py4j.clientserver"):
+        logging.getLogger(name).addFilter(_worth_telling)
+    try:
+        yield
+    except BaseException as error:
+        if by_interrupt(error):
+            _end_java(error)
+            atexit.register(_discard, room)
+        raise
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
+
+
+def _end_java(error: BaseException) -> None:
+    """Interrupted while it waits for Java, PySpark leaves it behind for good; only those frames know which it is."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for process in frame.f_locals.values():
+            if isinstance(process, subprocess.Popen):
+                with contextlib.suppress(Exception):  # it may not have come to be
+                    process.kill()
+                    process.wait()
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Not that Py4J was interrupted, which it tells with tracebacks: who interrupts knows."""
+    error = record.exc_info[1] if record.exc_info else None
+    return record.module not in ("java_gateway", "clientserver") or not by_interrupt(error)
+
+
 def _connect(builder: object) -> SparkSession:
     try:
         return builder.getOrCreate()  # type: ignore[attr-defined, no-any-return]
@@ -196,7 +239,9 @@ def _discard(room: Path) -> None:
 
 
 def _end(spark: SparkSession, room: Path) -> None:
-    with contextlib.suppress(Exception):  # the JVM may be gone already; nothing is left to save
+    # the JVM may be gone already, or somebody be tired of waiting for it; nothing is left to save
+    with contextlib.suppress(Exception, KeyboardInterrupt), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         spark.stop()
     _discard(room)
 

@@ -170,6 +170,14 @@ def test_where_a_member_stands_now_takes_the_place_of_what_it_said_for_another_p
     assert list(feed.words) == [frame(2, 1)] and feed.states == {1: frame(1, 3)}
 
 
+def test_my_own_state_leaves_before_those_of_others() -> None:
+    """A member that began anew and was not heard of would count as one of the topology that the others begin."""
+    feed = Feed(0)
+    for sender, counter, own in ((1, 1, False), (3, 1, True), (2, 1, False), (3, 2, True), (1, 2, False)):
+        feed.tell(frame(sender, counter), own=own)
+    assert [item.frame for item in feed.take(9)] == [frame(3, 2), frame(1, 2), frame(2, 1)]
+
+
 def test_what_joins_rings_leaves_a_ring_whose_window_others_fill() -> None:
     here = Ring(ViewId(8, 1), 1, (1, 2), Limits(2, 2, fair=False))
     box = Outbox(1, 1, 8)

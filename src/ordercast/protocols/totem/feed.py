@@ -67,8 +67,13 @@ class Feed:
         """To the ring that takes."""
         self._wake, self._go = wake, go
 
-    def tell(self, state: Frame) -> None:
-        """Where a member stands now; what it said before for another plan is of no use to anybody."""
+    def tell(self, state: Frame, own: bool = False) -> None:
+        """Where a member stands now; what it said before for another plan is of no use to anybody.
+
+        My own goes first: whoever hears nothing of it by my next visit counts me among those who go on.
+        """
+        if own:
+            self.states = {state.sender: state} | self.states
         self.states[state.sender] = state
         if any(word.sender == state.sender for word in self.words):
             self.words = deque(word for word in self.words if word.sender != state.sender)

@@ -186,7 +186,7 @@ class Passage:
         agreement.plan, agreement.said, agreement.sent = None, b"", b""
         agreement.promised.clear()
         for feed in self.here.feeds:
-            feed.tell(frame)
+            feed.tell(frame, own=True)
         return [*out, *self._agree(now), *self.here.ask_all()]
 
     def _agree(self, now: Nanoseconds) -> list[Action]:

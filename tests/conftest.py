@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 # no test asserts a time: a busy machine is not a fault
 settings.register_profile("ordercast", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ordercast")
+
+# a shell that starts the tests in the background has them ignore Ctrl-C, and what they start would inherit that
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # helpers beside the tests (`from harness import World`) can be imported from every folder: give them unique names
 sys.path += [str(Path(__file__).parent.parent)]  # and known-bad variants, as `tests.mutants`

@@ -127,18 +127,24 @@ def rings_of(source: Source, file: RingsWritten) -> tuple[tuple[Ring, ...], tupl
         if id and id in ids[:k]:
             source.fault(f"member[{k}].id", f"{id}: another member has this id: expected each once")
     for k, entry in enumerate(file.net):
+        if not entry.members and not source.told(f"net[{k}].members"):
+            source.fault(f"net[{k}].members", "is empty: expected the ids of who is on it, such as [1, 2, 3]")
+    unread = not file.net or any(source.told(f"net[{k}].members") for k in range(len(file.net)))
+    for k, entry in enumerate(file.net):
         _ring(source, f"net[{k}]", entry, file.net[:k], ids)
     for k, member in enumerate(file.member):
         on = sum(member.id in entry.members for entry in file.net)
+        if unread:  # who is on which ring is not known
+            continue
         if not on:
             source.fault(f"member[{k}]", f"member {member.id} is on no ring: expected its id in members of a [[net]]")
         if member.pure and on == 1:
             source.fault(f"member[{k}].pure", f"member {member.id} is on one ring: expected a gateway, on two or more")
-        if on and len(member.address) != on and not source.faulty(f"member[{k}].address"):
+        if on and len(member.address) != on and not source.told(f"member[{k}].address"):
             source.fault(
                 f"member[{k}].address", f"{len(member.address)} addresses: expected one for each of {on} rings"
             )
-    for k in apart([entry.members for entry in file.net]):
+    for k in [] if unread else apart([entry.members for entry in file.net]):
         words = "shares no member with the others: expected a gateway on it and another"
         source.fault("net", f"ring {file.net[k].ring} {words}")
     if source.faulty("net", "member"):
@@ -174,8 +180,10 @@ def _ring(source: Source, path: str, entry: RingEntry, before: list[RingEntry], 
     strangers = [id for id in entry.members if id not in ids]
     if strangers:
         source.fault(f"{path}.members", f"member {strangers[0]} is not listed: expected ids of [[member]] tables")
-    if len(set(entry.members)) > MEMBERS_MAX or len(set(entry.members)) < len(entry.members):
-        source.fault(f"{path}.members", f"expected at most {MEMBERS_MAX} members, each once")
+    if twice := [id for k, id in enumerate(entry.members) if id in entry.members[:k]]:
+        source.fault(f"{path}.members", f"member {twice[0]} is named twice: expected each once")
+    if len(set(entry.members)) > MEMBERS_MAX:
+        source.fault(f"{path}.members", f"{len(set(entry.members))} members: expected at most {MEMBERS_MAX}")
     for other in before:
         if entry.ring and other.ring == entry.ring:
             source.fault(f"{path}.ring", f"{entry.ring}: another net has this number: expected each once")

@@ -144,6 +144,10 @@ class Source:
         """Was anything found in these keys of the outermost table, or in what stands below them?"""
         return any(re.split(r"[.\[]", path)[0] in keys for path, _ in self.faults)
 
+    def told(self, path: str) -> bool:
+        """Was anything found at this key, or below it?"""
+        return any(at == path or at.startswith((f"{path}.", f"{path}[")) for at, _ in self.faults)
+
     def where(self, path: str) -> str:
         """The place of a key, or of the nearest table around it, for the sentence about it."""
         if path in self.variables:

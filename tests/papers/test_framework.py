@@ -149,7 +149,7 @@ def test_rows_are_judged_as_they_say() -> None:
     assert verdict(False, published="it falls", expected=True, why="no excuse") == OUTSIDE
     assert verdict(5.05, published=5.0, absolute=0.06) == WITHIN
     assert verdict(7.0, low=6.0, high=8.0) == WITHIN and verdict(5.0, low=6.0) == OUTSIDE
-    assert verdict(7.0, published=3.0, status="predicted") == SHOWN
+    assert verdict(7.0, published=3.0, status="predicted") == SHOWN and verdict(7.0, status="fitted") == SHOWN
     assert verdict(7.0, expected=3.0, shape=True) == SHOWN and verdict(None, expected=3.0, shape=True) == OUTSIDE
     assert verdict(None, published=3.0) == OUTSIDE and verdict(None, True, published=3.0) == NOT_JUDGED
     assert verdict(104.0, True, **near) == NOT_JUDGED and verdict(120.0, True, **near, quick=0.05) == OUTSIDE

@@ -101,3 +101,21 @@ def test_what_a_protocol_cannot_be_asked_for_is_said_before_any_starts(
     assert main(["compare", "--plain", "--protocol", "totem", "--protocol", "tomp", "--set", "service=safe"]) == 2
     assert capsys.readouterr().err == "ordercast: compare: lan: service: tomp provides agreed, not safe\n"
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--set", "protocol=toto"], "--set protocol: expected --protocol NAME, which says it"),
+        (["--set", "seed = 5"], "--set seed: expected --seeds A:B, which says it"),
+        (["--scenario", "lann"], "--scenario lann; did you mean lan?: expected lan or wan, or a scenario file"),
+        (["--scenario", "none.toml"], "none.toml: cannot be read: No such file or directory"),
+    ],
+)
+def test_what_would_be_passed_over_is_refused(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*SMALL, *words]) == 2
+    assert capsys.readouterr().err == f"ordercast: compare: {said}\n"
+    assert not (tmp_path / "out").exists()

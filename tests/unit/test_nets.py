@@ -94,7 +94,7 @@ def test_rings_are_read_and_written_back(tmp_path: Path) -> None:
         ('protocol = "multiring"', 'protocol = "totem"', "which totem does not join"),
         ('["127.0.0.1:7402", "127.0.0.1:7412"]', '"127.0.0.1:7402"', "1 addresses: expected one for each of 2 rings"),
         ("id = 3", "id = 1", "another member has this id"),
-        ("members = [2, 3]", "members = [2, 3, 3]", "each once"),
+        ("members = [2, 3]", "members = [2, 3, 3]", "member 3 is named twice: expected each once"),
         ("id = 3\n", "id = 3\npure = true\n", "member 3 is on one ring: expected a gateway"),
         ("127.0.0.1:7403", "127.0.0.1:7401", "127.0.0.1:7401: given twice, to members 1 and 3"),
         ('"127.0.0.1:7403"', '"some.name:7403"', "names are looked up in groups on one network only"),
@@ -103,6 +103,21 @@ def test_rings_are_read_and_written_back(tmp_path: Path) -> None:
 def test_each_fault_is_one_sentence(tmp_path: Path, old: str, new: str, words: str) -> None:
     assert old in GOOD
     assert words in faults(tmp_path, GOOD.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("members = [2, 3]", "members = []", "net[1].members: is empty: expected the ids of who is on it"),
+        ("members = [2, 3]\n", "", "net[1].members: is missing: expected the ids of who is on it"),
+        ("members = [2, 3]", "members = [2, true]", "net[1].members[1]: true: expected a whole number"),
+        ('"127.0.0.1:7403"', '"some.name:7403"', "member[2].address: some.name:7403: names are looked up"),
+    ],
+)
+def test_what_follows_from_a_fault_is_none_of_its_own(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    told = faults(tmp_path, GOOD.replace(old, new))
+    assert words in told and "\n" not in told
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
@@ -143,3 +158,6 @@ def test_a_benchmark_on_rings(tmp_path: Path) -> None:
         "--ring 4,5",
         "--pure 4",
     ]
+    with pytest.raises(UsageError) as why:
+        bench.check(BenchPlan(protocol="totem", members=3, senders=2, pure=(1,)))
+    assert str(why.value) == "--pure: totem stands on one network; expected --protocol multiring"

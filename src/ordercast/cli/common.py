@@ -281,6 +281,7 @@ def protocol_options(pairs: tuple[str, ...], protocol: str, members: int) -> dic
 
     shape = registry.get(protocol).options
     kinds = {field.encode_name: field.type for field in msgspec.structs.fields(shape)}
+    legal = {key: note.legal for key, kind in kinds.items() if (note := registry.draw_of(kind)) is not None}
     given: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -291,10 +292,10 @@ def protocol_options(pairs: tuple[str, ...], protocol: str, members: int) -> dic
             given[key] = value_of(text)
         except ValueError:  # a bare word is a string, where one may be
             if unfit(text, kinds[key]):
-                raise UsageError(f"--option {short(pair)}: expected {expected(kinds[key])}") from None
+                raise UsageError(f"--option {short(pair)}: expected {legal.get(key) or expected(kinds[key])}") from None
             given[key] = text
         if words := unfit(given[key], kinds[key]):
-            raise UsageError(f"--option {short(pair)}: expected {words}")
+            raise UsageError(f"--option {short(pair)}: expected {legal.get(key) or words}")
     if given:
         made = struct_of(given, shape, "--option")
         if wrong := registry.get(protocol).misfit(made, range(1, members + 1)):

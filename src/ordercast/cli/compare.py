@@ -22,7 +22,9 @@ from ordercast.cli.common import (
 from ordercast.cli.measure import collect
 from ordercast.cli.simulate import change
 from ordercast.cli.spark_options import Reading, alone, open_session, spark_options
+from ordercast.errors import UsageError
 from ordercast.limits import MEMBERS_MAX, MESSAGE_BYTES_MAX
+from ordercast.words import near
 
 if TYPE_CHECKING:
     from ordercast.pipeline.compare import Line
@@ -126,8 +128,13 @@ def _table(scene: str, given: dict[str, Any], changes: tuple[str, ...]) -> dict[
     if scene in SCENES:
         usual = {"members": MEMBERS, "messages": MESSAGES, "sizes": [SIZE]}
         table = msgspec.to_builtins(SCENES[scene] | usual)
+    elif not Path(scene).suffix and not Path(scene).exists():
+        raise UsageError(f"--scenario {near(scene, SCENES)}: expected {' or '.join(SCENES)}, or a scenario file")
     else:
         table = Scenario.from_file(scene).to_dict()
+    for key, option in (("protocol", "--protocol NAME"), ("seed", "--seeds A:B")):  # every run has its own
+        if any(words.partition("=")[0].strip() == key for words in changes):
+            raise UsageError(f"--set {key}: expected {option}, which says it")
     return change(table, given, changes)
 
 

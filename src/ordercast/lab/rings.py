@@ -20,7 +20,9 @@ def check_rings(rings: Rings, members: int, info: ProtocolInfo, pure: tuple[Memb
     """All that is wrong with them, a sentence each."""
     faults = []
     if (rings or pure) and not info.rings:
-        faults.append(f"--ring: {info.name} stands on one network; expected --protocol multiring")
+        option = "--ring" if rings else "--pure"
+        faults.append(f"{option}: {info.name} stands on one network; expected --protocol multiring")
+        pure = pure if rings else ()
     if len(rings) > RINGS_MAX:
         faults.append(f"--ring: {len(rings)} rings: expected at most {RINGS_MAX}")
     named = sorted({member for ring in rings for member in ring})

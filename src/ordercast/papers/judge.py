@@ -66,7 +66,8 @@ def _line(row: Row, value: Value | None, quick: bool) -> Line:
 def _verdict(row: Row, ours: Plain | None, quick: bool) -> str:
     if ours is None:
         return NOT_JUDGED if quick else OUTSIDE
-    if row.shape or (row.status == "predicted" and row.expected is None and not _loose(row)):
+    predicted = row.status == "predicted" and row.expected is None
+    if row.shape or (not _loose(row) and (row.target is None or predicted)):
         return SHOWN
     if quick and _loose(row) and row.quick is None:
         return NOT_JUDGED

@@ -25,7 +25,7 @@ from ordercast.types import U32, MemberId
 TRIPS = 7  # round trips that count for a distance
 
 Numbers = Literal["rate", "lamport"]
-Ids = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX), Draw([1], legal="ids of members")]
+Ids = Annotated[tuple[U32, ...], Meta(max_length=MEMBERS_MAX), Draw([1], legal="ids of members, as [1, 3]")]
 
 
 class TokenSiteOptions(Struct, frozen=True, forbid_unknown_fields=True):

@@ -119,6 +119,7 @@ class MultiRing(Layer):
         """A topology was installed: what waited for it, and what may go."""
         here = self.here
         self.pace.restart()
+        self.filter.knows = False  # until it is told, behind this step, whether the groups of all are known
         out = self._spread(self.sender.enter(plan.id))
         early, here.early = here.early, []
         for child, event in early:
@@ -192,9 +193,7 @@ class MultiRing(Layer):
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """What waited for a pause: frames for groups whose place is known; rings that have something to take."""
         self.pace.tick(now)
-        out: list[Action] = []
-        if self.ordering.undecided:
-            out += self.ordering.decide()
+        out = self.ordering.pause()
         if len(self.here.feeds) > 1:
             out += self.here.ask_all()
         return out

@@ -30,8 +30,8 @@ from ordercast.protocols.totem.pace import Pace
 from ordercast.protocols.totem.packets import Data, Token
 from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.protocols.totem.topology import connected, next_topology, topology
-from ordercast.sim.faults import AnyFault, Crash, Loss, Partition
-from ordercast.sim.scenario import Cost, Load, NamedGroup, Net, OtherHosts, Scenario
+from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Loss, Partition
+from ordercast.sim.scenario import Cost, Hosts, Load, NamedGroup, Net, OtherHosts, Scenario
 from ordercast.stack import Stack
 from ordercast.swarm.judge import judge
 from ordercast.trace.schema import Kind
@@ -561,6 +561,24 @@ def test_shares_of_named_groups_and_costs_of_other_hosts() -> None:
     assert 20 <= far <= 60, "one in ten crosses"
     slower = judge(scenario.changed(other_hosts=(slow,))).outcome
     assert slower is not None and slower.events < outcome.events / 2, "its token rests as long as it takes"
+
+
+def test_view_ids_grow_over_a_crash_before_the_disk_has_written() -> None:
+    """Another's clock is an hour ahead, so that what a next life takes from its own says nothing."""
+    ahead = (ClockJump(member=1, at_ms=40.0), Crash(member=1, at_ms=50.0, down_ms=50.0))
+    scenario = Scenario(
+        protocol="multiring", members=5, nets=TWO, messages=100, load=Load(rate=100.0), heal_ms=900.0, faults=ahead,
+        hosts=Hosts(disk_us=1_000.0),
+    )  # fmt: skip
+    found = judge(scenario)
+    assert not found.breaks and found.outcome is not None
+    rows = found.outcome.trace.rows
+    joined = max(row.time_ns for row in rows if row.member == 5 and row.kind == Kind.VIEW) / 1e6
+    assert joined > 100.0
+    gone = Crash(member=5, at_ms=joined + 0.2, down_ms=100.0)
+    alone = Cut(pairs=("3-5", "4-5"), at_ms=joined + 10.0, until_ms=joined + 400.0)
+    found = judge(scenario.changed(faults=(*ahead, gone, alone)))
+    assert not found.breaks, found.breaks[0].text
 
 
 @pytest.mark.parametrize("returns", [True, False])

@@ -65,8 +65,17 @@ class MultiRing(Layer):
         self._taken: list[Frame] = []  # own frames that leave now
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        self.here.clock.receive(max(identity.ring_seq, stored.get(CLOCK, (0, b""))[0]))
+        self.passage.recall(stored.get(CLOCK, (0, b""))[0])
+        self.here.clock.receive(max(identity.ring_seq, self.passage.kept))
         return []
+
+    def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
+        assert key == CLOCK
+        return self.passage.stored(now, number)
+
+    def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
+        assert key == CLOCK
+        return self.passage.store_failed(now, number)
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if type(event) is Audience:

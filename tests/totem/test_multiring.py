@@ -10,8 +10,9 @@ import gateway_crashes
 import pytest
 from msgspec.structs import replace
 
-from ordercast.contract import Action, Note, Ordered, Refuse, Setup
+from ordercast.contract import Action, Note, Ordered, Refuse, Setup, Up
 from ordercast.errors import WireError
+from ordercast.joining import Progress
 from ordercast.outbox import Outbox
 from ordercast.protocols.totem import joined_rings
 from ordercast.protocols.totem.bodies import Done, RingView, State, Supply, Vector, body_of, frame_of
@@ -20,15 +21,18 @@ from ordercast.protocols.totem.flow import Limits
 from ordercast.protocols.totem.gateway import Carrying
 from ordercast.protocols.totem.guarantee import Merge, Row, deliverable, safe_prefix
 from ordercast.protocols.totem.hand import Hand
+from ordercast.protocols.totem.here import Phase
 from ordercast.protocols.totem.lamport import Lamport
+from ordercast.protocols.totem.layer import RingLayer
 from ordercast.protocols.totem.multiring import MultiRing
 from ordercast.protocols.totem.options import TotemOptions
 from ordercast.protocols.totem.pace import Pace
 from ordercast.protocols.totem.packets import Data, Token
 from ordercast.protocols.totem.ring import Ring, Stamped
 from ordercast.protocols.totem.topology import connected, next_topology, topology
-from ordercast.sim.faults import AnyFault, Crash, Loss, Partition
-from ordercast.sim.scenario import Cost, Load, NamedGroup, Net, OtherHosts, Scenario
+from ordercast.sim.faults import AnyFault, ClockJump, Crash, Cut, Loss, Partition
+from ordercast.sim.scenario import Cost, Hosts, Load, NamedGroup, Net, OtherHosts, Scenario
+from ordercast.stack import Stack
 from ordercast.swarm.judge import judge
 from ordercast.trace.schema import Kind
 from ordercast.types import Frame, Identity, Service, Submission, ViewId
@@ -351,6 +355,55 @@ def test_gateways_that_wait_for_each_other_tell_what_changes_groups_beyond_what_
     assert other.merge.controls == [0, 6] and other.merge.known == [0, 0]
 
 
+def joined() -> tuple[Stack, MultiRing]:
+    """Gateway 3 of two rings, about to install a topology of both whose frames are stamped from 10 on."""
+    setup = Setup(ME, 40_000_000, TotemOptions(), 1_472, random.Random(1), (0, 1))
+    stack = joined_rings(setup)
+    layer = next(node.layer for node in stack.nodes if isinstance(node.layer, MultiRing))
+    here, agreement = layer.here, layer.passage.agreement
+    rings = (ring(1, 1, 2, 3), ring(2, 3, 4, 5))
+    for place, view in zip(here.places, rings, strict=True):
+        place.view = view
+    for member in ME.members:
+        state = State(9, tuple(each for each in rings if member in each.members))
+        agreement.hear(frame_of(state, replace(ME, me=member)), state)
+    assert agreement.make(rings, {}) and agreement.plan is not None and agreement.plan.base == 10
+    agreement.done = {member: (7, 9, agreement.plan.key) for member in ME.members}
+    agreement.said, here.phase, here.barrier = agreement.plan.key, Phase.SPOKEN, 10
+    return stack, layer
+
+
+def for_group(stamp: int) -> Ordered:
+    return Ordered(replace(frame(1, 1), groups=("g",)), seq=1, stamp=stamp, source=1)
+
+
+def test_what_went_up_and_may_change_a_group_counts_before_its_change_is_heard() -> None:
+    """Join and promise come in one step, and the groups above speak of the join behind it."""
+    stack, layer = joined()
+    near, far = (node for node in stack.nodes if isinstance(node.layer, RingLayer))
+    layer.passage._agree(1)
+    layer.filter.knows = True
+    stack._run(2, near, [Up(for_group(15))])
+    feed = layer.here.feeds[1]
+    assert feed.undecided == {(15, 1)}
+    joins = Frame(5, 1, 1, 1, int(Service.AGREED), (4).to_bytes(4, "little"), b"\x92\x01\xa1g", control=True)
+    stack._run(3, far, [Up(Ordered(joins, seq=1, stamp=13, source=2)), Up(Progress(19, 1))])
+    assert layer.filter.groups == {"g": {5}}
+    assert not feed.undecided and not feed.unwanted
+
+
+def test_in_a_new_topology_nothing_is_kept_back_until_its_groups_are_known() -> None:
+    """Frames that came before it was installed are carried on in the step that installs it."""
+    _, layer = joined()
+    layer.filter.knows = True
+    layer.here.early.append((0, for_group(15)))
+    layer.passage._agree(1)
+    feed = layer.here.feeds[1]
+    assert feed.undecided == {(15, 1)}
+    layer.turn(1, lambda source: 20)
+    assert not feed.undecided and not feed.unwanted
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -508,6 +561,24 @@ def test_shares_of_named_groups_and_costs_of_other_hosts() -> None:
     assert 20 <= far <= 60, "one in ten crosses"
     slower = judge(scenario.changed(other_hosts=(slow,))).outcome
     assert slower is not None and slower.events < outcome.events / 2, "its token rests as long as it takes"
+
+
+def test_view_ids_grow_over_a_crash_before_the_disk_has_written() -> None:
+    """Another's clock is an hour ahead, so that what a next life takes from its own says nothing."""
+    ahead = (ClockJump(member=1, at_ms=40.0), Crash(member=1, at_ms=50.0, down_ms=50.0))
+    scenario = Scenario(
+        protocol="multiring", members=5, nets=TWO, messages=100, load=Load(rate=100.0), heal_ms=900.0, faults=ahead,
+        hosts=Hosts(disk_us=1_000.0),
+    )  # fmt: skip
+    found = judge(scenario)
+    assert not found.breaks and found.outcome is not None
+    rows = found.outcome.trace.rows
+    joined = max(row.time_ns for row in rows if row.member == 5 and row.kind == Kind.VIEW) / 1e6
+    assert joined > 100.0
+    gone = Crash(member=5, at_ms=joined + 0.2, down_ms=100.0)
+    alone = Cut(pairs=("3-5", "4-5"), at_ms=joined + 10.0, until_ms=joined + 400.0)
+    found = judge(scenario.changed(faults=(*ahead, gone, alone)))
+    assert not found.breaks, found.breaks[0].text
 
 
 @pytest.mark.parametrize("returns", [True, False])

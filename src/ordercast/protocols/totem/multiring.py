@@ -65,8 +65,17 @@ class MultiRing(Layer):
         self._taken: list[Frame] = []  # own frames that leave now
 
     def start(self, now: Nanoseconds, identity: Identity, stored: Mapping[str, tuple[int, bytes]]) -> list[Action]:
-        self.here.clock.receive(max(identity.ring_seq, stored.get(CLOCK, (0, b""))[0]))
+        self.passage.recall(stored.get(CLOCK, (0, b""))[0])
+        self.here.clock.receive(max(identity.ring_seq, self.passage.kept))
         return []
+
+    def stored(self, now: Nanoseconds, key: str, number: int) -> list[Action]:
+        assert key == CLOCK
+        return self.passage.stored(now, number)
+
+    def store_failed(self, now: Nanoseconds, key: str, number: int, why: str) -> list[Action]:
+        assert key == CLOCK
+        return self.passage.store_failed(now, number)
 
     def down(self, now: Nanoseconds, event: Event) -> list[Action]:
         if type(event) is Audience:
@@ -119,6 +128,7 @@ class MultiRing(Layer):
         """A topology was installed: what waited for it, and what may go."""
         here = self.here
         self.pace.restart()
+        self.filter.knows = False  # until it is told, behind this step, whether the groups of all are known
         out = self._spread(self.sender.enter(plan.id))
         early, here.early = here.early, []
         for child, event in early:
@@ -192,9 +202,7 @@ class MultiRing(Layer):
     def drained(self, now: Nanoseconds, net: NetId) -> list[Action]:
         """What waited for a pause: frames for groups whose place is known; rings that have something to take."""
         self.pace.tick(now)
-        out: list[Action] = []
-        if self.ordering.undecided:
-            out += self.ordering.decide()
+        out = self.ordering.pause()
         if len(self.here.feeds) > 1:
             out += self.here.ask_all()
         return out

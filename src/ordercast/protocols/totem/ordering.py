@@ -33,11 +33,13 @@ class Ordering:
             tuple[int, int, int, Frame]
         ] = []  # timestamp, source, child: frames for groups, on the way
         self.fragments: dict[MemberId, list[Frame]] = {}  # of messages that are not whole
+        self.risen: tuple[int, int] | None = None  # the first frame since the last pause that went up and may regroup
 
     def clear(self) -> None:
         """The topology ends."""
         self.undecided.clear()
         self.fragments.clear()
+        self.risen = None
 
     def take(self, now: Nanoseconds, child: int, event: Ordered) -> list[Action]:
         """A frame of some source came on a ring of mine."""
@@ -112,6 +114,7 @@ class Ordering:
         merge, carrying = self.here.merge, self.here.carrying
         assert merge is not None and carrying is not None
         regroups = min(((stamp, s) for stamp, s, event in merge.pending if event.frame.control), default=None)
+        regroups = self.risen or regroups  # what a frame that just went up changes is heard of behind this step
         later, filtered = [], 0
         told = list(map(max, merge.known, merge.controls))
         told[turn] = max(told[turn], past)
@@ -133,7 +136,17 @@ class Ordering:
     def _deliver(self, now: Nanoseconds) -> list[Action]:
         merge = self.here.merge
         assert merge is not None
-        return [Up(event) for event in merge.deliver()]
+        out: list[Action] = []
+        for event in merge.deliver():
+            if event.frame.control and self.risen is None:
+                self.risen = (event.stamp, event.source - 1)
+            out.append(Up(event))
+        return out
+
+    def pause(self) -> list[Action]:
+        """All that went up was heard, and what it changes."""
+        self.risen = None
+        return self.decide() if self.undecided else []
 
     def progress(self, now: Nanoseconds, child: int, event: Progress) -> list[Action]:
         merge, carrying, place = self.here.merge, self.here.carrying, self.here.places[child]

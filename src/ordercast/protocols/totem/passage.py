@@ -4,6 +4,8 @@ What is agreed upon, and why an old topology ends for all who come along with th
 `topology`; here is one member's way through it.
 Who is on this way for 8 T says anew where it stands, then after twice the time, and so on: a word that a member with a
 key has damaged is followed by a better one, where otherwise all would wait for the next change of a ring.
+Nobody is ready for a topology before it is stored that the next life begins above it: clocks run with time, and with
+whoever's is ahead, so a wall clock alone does not keep view ids growing over a restart.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from ordercast.types import Cause, Frame, MemberId, Nanoseconds, View, ViewKind
 
 OPEN = "open"  # the timer after which frames of a new topology leave: its view has gone up before
 PATIENCE = "patience"  # the timer after which a member begins its way anew
-CLOCK = "clock"  # stored: the stamp of the last topology, for the next life
+CLOCK = "clock"  # stored: no topology that I was ready for begins above it; the next life does
 
 
 class Passage:
@@ -45,6 +47,7 @@ class Passage:
         self._wait_ns = 0  # until I begin anew; 0: I am not on the way
         self.agreement = Agreement(here.me)
         self.cause = Cause("start")  # of my rings' last change
+        self.kept = self._keeping = 0  # of the clock: what is stored, and what is or is on its way to the disk
 
     def word(self, now: Nanoseconds, child: int, event: Ordered) -> list[Action]:
         try:
@@ -147,6 +150,24 @@ class Passage:
         out: list[Action] = [Note("topology again"), SetTimer(PATIENCE, now + self._wait_ns)]
         return [*out, *self.speak_if_ready(now), *self._agree(now), *self.here.ask_all()]
 
+    def recall(self, stored: int) -> None:
+        self.kept = self._keeping = stored
+
+    def _keep(self, stamp: int) -> list[Action]:
+        if stamp <= self._keeping:
+            return []
+        self._keeping = stamp
+        return [Store(CLOCK, stamp, b"")]
+
+    def stored(self, now: Nanoseconds, number: int) -> list[Action]:
+        self.kept = max(self.kept, number)
+        return [*self._agree(now), *self.here.ask_all()]
+
+    def store_failed(self, now: Nanoseconds, number: int) -> list[Action]:
+        """A bad disk of one holds up nobody; it is tried again on the way to the next topology."""
+        self._keeping = 0
+        return self.stored(now, number)
+
     def _take_supplies(self) -> bool:
         """What others sent again is mine from now on; whether that is news."""
         if self.here.merge is None or self.here.view is None:
@@ -211,6 +232,9 @@ class Passage:
             out.append(Note("sent again", {"frames": supplies[0].total}))
             self._say(*supplies)
         if agreement.said != plan.key and agreement.supplied(old):
+            out += self._keep(plan.base)
+            if self.kept < plan.base:
+                return out
             agreement.said = plan.key
             agreement.promised.add(plan.id)
             self.here.barrier = self.here.barrier or plan.base
@@ -244,7 +268,7 @@ class Passage:
             out += map(Up, rest)
         components = tuple((each.view, each.members) for each in plan.old)
         view = View(plan.id, ViewKind.REGULAR, members, trans, components, self.here.view, cause)
-        out += [Up(ViewChange(view)), *self._notes(plan), Store(CLOCK, plan.base, b""), SetTimer(OPEN, now)]
+        out += [Up(ViewChange(view)), *self._notes(plan), SetTimer(OPEN, now)]
         self._enter(plan)
         self._wait_ns = 0
         return [*out, CancelTimer(PATIENCE), *self._entered(now, plan)]

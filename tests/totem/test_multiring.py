@@ -182,6 +182,24 @@ def test_my_own_state_leaves_before_those_of_others() -> None:
     assert [item.frame for item in feed.take(9)] == [frame(3, 2), frame(1, 2), frame(2, 1)]
 
 
+def test_my_own_state_leaves_before_what_is_asked_for_again() -> None:
+    here, feed = Ring(ViewId(8, 1), 1, (1, 2, 3), Limits(1, 5), stamps=True), Feed(0)
+    here.urgent, here.first = feed.urgent, feed.first
+    feed.tell(frame(2, 1))
+    told = here.visit(Token(ViewId(8, 1), 1, 0, 0, 0), feed)
+    assert [held.frame for held in told.new] == [frame(2, 1)]
+    for visit, own in enumerate((False, True, True)):  # the second and third time it was asked for once more in vain
+        feed.tell(frame(2, 2 + visit))
+        if own:
+            feed.tell(frame(1, 1 + visit), own=True)
+        again = here.visit(Token(ViewId(8, 1), 1, 4 + 3 * visit, max(1, visit), 0, aru_id=2, rtr=(1,)), feed)
+        if own:
+            assert [held.frame for held in again.new] == [frame(1, 1 + visit)] and not again.resent
+        else:
+            assert [held.seq for held in again.resent] == [1] and not again.new
+    assert here.visit(Token(ViewId(8, 1), 1, 13, 3, 0, aru_id=2, rtr=(1,)), feed).resent
+
+
 def test_what_joins_rings_leaves_a_ring_whose_window_others_fill() -> None:
     here = Ring(ViewId(8, 1), 1, (1, 2), Limits(2, 2, fair=False))
     box = Outbox(1, 1, 8)

@@ -58,6 +58,7 @@ class Feed:
         self.forwards: deque[Stamped] = deque()
         self.undecided: set[tuple[int, int]] = set()  # of these (timestamp, source) it is not known who wants them
         self.unwanted: set[tuple[int, int]] = set()  # and these nobody does
+        self.me: MemberId | None = None  # once it has said where it stands
         self.asked = False  # the ring was told that something waits
         self.leaving = False
         self._carried = self._vectors = 0  # since the last rows were written
@@ -70,10 +71,11 @@ class Feed:
     def tell(self, state: Frame, own: bool = False) -> None:
         """Where a member stands now; what it said before for another plan is of no use to anybody.
 
-        My own goes first: whoever hears nothing of it by my next visit counts me among those who go on.
+        My own goes first, ahead of frames that are asked for again: whoever hears nothing of it by my next visit counts
+        me among those who go on.
         """
         if own:
-            self.states = {state.sender: state} | self.states
+            self.me, self.states = state.sender, {state.sender: state} | self.states
         self.states[state.sender] = state
         if any(word.sender == state.sender for word in self.words):
             self.words = deque(word for word in self.words if word.sender != state.sender)
@@ -97,6 +99,10 @@ class Feed:
         if self.open:
             count += (0 if self.blocked else len(self.forwards)) + self.owner.vector_due(self.child)
         return count
+
+    def first(self) -> bool:
+        """My own state waits."""
+        return self.me in self.states
 
     @property
     def blocked(self) -> bool:

@@ -71,7 +71,7 @@ class RingLayer(Layer):
         limits = options.limits(setup.frame_bytes)
         self.rings = Rings(
             identity.me, limits, options, hold_safe=hold_safe, stamps=stamps, number=ring_number, lamport=lamport,
-            urgent=feed.urgent if feed is not None else None,
+            urgent=feed.urgent if feed is not None else None, first=feed.first if feed is not None else None,
         )  # fmt: skip
         self.membership = Membership(
             identity, setup.timeout_ns, setup.random, entry=self.rings.entry, net=net, packet_bytes=setup.packet_bytes,

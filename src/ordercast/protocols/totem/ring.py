@@ -113,6 +113,7 @@ class Ring:
         self.stamps, self.source = stamps, source
         self.lamport = lamport or Lamport()
         self.urgent: Callable[[], int] | None = None  # of what waits, how much no reader's lack of room holds back
+        self.first: Callable[[], bool] | None = None  # whether what is first of it must leave at the next visit
 
     @property
     def clock(self) -> int:
@@ -205,8 +206,9 @@ class Ring:
             if allowed == 0 and (self.starved or self.urgent()):
                 allowed = 1  # what joins rings starves beside nobody, and nobody beside it
             self.starved = allowed == 0 and my_backlog > 0
+        first = int(exchange is None and self.first is not None and self.first())  # ahead of what goes again
         in_vain = self._in_vain(token.rtr)
-        resent, rest = self._resend(token.rtr, 0 if in_vain else allowed)
+        resent, rest = self._resend(token.rtr, 0 if in_vain else allowed - first)
         if token.room is not None and exchange is None and token.room < window:
             most = allowed if self.urgent is not None else 0
             allowed = allowance(limits, token.room, token.fcc, self.my_trc, token.backlog, my_backlog, self.my_pbl)
@@ -214,7 +216,7 @@ class Ring:
                 allowed = max(allowed, min(most, self.urgent()))
         if self.stamps:
             self.lamport.receive(token.timestamp)
-        ahead, n = self.ahead, 0 if in_vain else self._least(allowed - len(resent), seq_in)
+        ahead, n = self.ahead, self._least(first if in_vain else allowed - len(resent), seq_in)
         new = self._number(source, n, seq_in + ahead)
         seq = seq_in + ahead + len(new)
         sent = len(resent) + ahead + len(new)

@@ -36,10 +36,11 @@ class Rings:
         number: int,
         lamport: Lamport | None = None,
         urgent: Callable[[], int] | None = None,
+        first: Callable[[], bool] | None = None,
     ) -> None:
         self.me, self.limits, self.options = me, limits, options
         self.hold_safe, self.stamps, self.number = hold_safe, stamps, number
-        self.lamport, self.urgent = lamport or Lamport(), urgent  # carried from ring to ring
+        self.lamport, self.urgent, self.first = lamport or Lamport(), urgent, first  # carried from ring to ring
         self.room: int | None = None  # delivery space at the application
         self.repeated: Counter[MemberId] = Counter()  # frames that I had to ask for, by their senders
         self.ring = self._make(ViewId(0, me), (me,))  # installed
@@ -54,7 +55,7 @@ class Rings:
             hold_safe=self.hold_safe, stamps=self.stamps, source=self.number,
             lamport=self.lamport,
         )  # fmt: skip
-        ring.room, ring.repeated, ring.urgent = self.room, self.repeated, self.urgent
+        ring.room, ring.repeated, ring.urgent, ring.first = self.room, self.repeated, self.urgent, self.first
         return ring
 
     def knows(self, id: ViewId) -> bool:

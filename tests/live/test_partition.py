@@ -30,7 +30,7 @@ def test_two_of_three_are_killed_and_come_back(cli: Cli, tmp_path: Path, protoco
     """The one left is told NotPrimary and delivers nothing; all that was accepted goes out; S8 is judged."""
     words = ["--kill", "1@1", "--kill", "2@1", "--restart", "1@4", "--restart", "2@4"]  # not half with the smallest id
     words += ["--partition", "primary-majority"]
-    load_ = ["--members", "3", "--messages", "900", "--rate", "150", "--verify", "plain", "--out", "out"]
+    load_ = ["--members", "3", "--messages", "1200", "--rate", "150", "--verify", "plain", "--out", "out"]
     told = cli.json("run", "--protocol", protocol, *load_, *words)
     verdicts = {verdict["promise"].split()[0]: verdict["verdict"] for verdict in told["verdicts"]}
     assert verdicts["S8"] == "holds" and told["violations"] == 0 and told["partition"] == "primary-majority"

@@ -59,6 +59,19 @@ def test_every_experiment_is_one(paper: book.Paper, quick: bool) -> None:
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.parametrize("paper", PAPERS, ids=[paper.name for paper in PAPERS])
+def test_the_page_in_docs_is_of_these_items(paper: book.Paper) -> None:
+    """`make papers-docs` was run since a text, a row or an expected value changed."""
+    page_of = (ROOT / "docs" / "papers" / f"{paper.name}.md").read_text(encoding="utf-8")
+    assert paper.text in page_of
+    for item in paper.item:
+        start = page_of.index(f": {item.title}")
+        section = page_of[start : page_of.find("\n## ", start)]
+        assert item.text in section, item.title
+        told = re.findall(r"^\| ([^|]+?) \|", section, re.MULTILINE)
+        assert [name for name in told if not name.startswith("-")] == [row.name for row in item.row], item.title
+
+
 def runnable(see: str) -> bool:
     """A test (a file, or one of it by name), or an item by its command."""
     if see.startswith("ordercast papers "):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ordercast.sim.faults import AnyFault, Cut
-from ordercast.sim.scenario import Load, Scenario
+from ordercast.sim.scenario import Load, Net, Scenario
 from ordercast.sim.world import run
 from ordercast.trace.schema import Kind
 from ordercast.trace.trace import Trace
@@ -64,6 +64,27 @@ def test_a_majority_goes_on_delivering() -> None:
     assert state(_silent(trace, (1, 2, 3, 4))) == BROKEN
     assert state(_silent(trace, (2,))) == HOLDS, "1, 3 and 4 are linked"
     assert state(_silent(trace, (3,))) == BROKEN, "both cores need 3"
+
+
+def rings(*members: tuple[int, ...], cut: str) -> Trace:
+    fault = Cut(pairs=(cut,), at_ms=200.0, lasting=True)
+    load, count = Load(rate=50.0), len(set().union(*members))
+    nets = tuple(Net(members=each) for each in members)
+    scenario = Scenario(
+        protocol="multiring", members=count, messages=200, nets=nets, load=load, faults=(fault,), limit_ms=4000.0
+    )
+    return run(scenario, level="full").trace
+
+
+def test_a_majority_of_several_rings_is_joined_by_gateways() -> None:
+    parted = rings((3, 4), (2, 4), (1, 2), cut="4>2")  # 1, 3 and 4 have no cut link between them, nor a common ring
+    assert state(parted) == HOLDS and state(_silent(parted, (1, 2, 3, 4))) == HOLDS
+    joined = rings((1, 2, 3), (3, 4, 5), cut="1>2")
+    assert state(joined) == HOLDS
+    assert state(_silent(joined, (5,))) == BROKEN, "whichever of 1 and 2 is left: 3, 4 and 5 go on"
+    assert state(_silent(joined, (2,))) == HOLDS
+    chosen = rings((1, 2, 3), (3, 4), cut="1>3")  # its ring may do without 3, and no part is a majority then
+    assert state(chosen) == HOLDS and state(_silent(chosen, (1, 2, 3, 4))) == HOLDS
 
 
 def _silent(trace: Trace, members: tuple[int, ...]) -> Trace:

@@ -36,9 +36,8 @@ class Ordering:
         self.risen: tuple[int, int] | None = None  # the first frame since the last pause that went up and may regroup
 
     def clear(self) -> None:
-        """The topology ends."""
+        """The topology ends: nothing is carried on.  Of a message that is not whole the rest may be sent again."""
         self.undecided.clear()
-        self.fragments.clear()
         self.risen = None
 
     def take(self, now: Nanoseconds, child: int, event: Ordered) -> list[Action]:
@@ -59,8 +58,7 @@ class Ordering:
         if event.ring != carrying.labels[child]:
             event = replace(event, ring=carrying.labels[child])
         if place.transitional:
-            merge.take_extra(event, source)
-            return []
+            return self._whole(frame) if merge.take_extra(event, source) and frame.parts > 1 else []
         why = merge.take(child, event, source)
         if why == "stamp":
             return [dropped("stamp", stamp=event.stamp)]
@@ -81,6 +79,10 @@ class Ordering:
         if merge.pending and merge.pending[0][0] <= merge.bound:
             out += self._deliver(now)
         return out
+
+    def again(self, frame: Frame) -> list[Action]:
+        """A frame that was lacking is here: another member has sent it again."""
+        return self._whole(frame) if frame.parts > 1 else [Receive(frame)]
 
     def _whole(self, frame: Frame) -> list[Action]:
         """Fragments may have come on the ring before the view that their message belongs to: told again, together."""

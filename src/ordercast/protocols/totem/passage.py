@@ -15,7 +15,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from ordercast.contract import Action, CancelTimer, Note, Ordered, Receive, SetTimer, Store, Up, ViewChange, dropped
+from ordercast.contract import Action, CancelTimer, Note, Ordered, SetTimer, Store, Up, ViewChange, dropped
 from ordercast.errors import WireError
 from ordercast.protocols.totem.agreement import Agreement
 from ordercast.protocols.totem.bodies import Bodies, Done, RingView, State, Supply, Vector, body_of, frame_of
@@ -69,7 +69,7 @@ class Passage:
         self._pass_on(child, frame, body)
         out: list[Action] = []
         if type(body) is Supply and body.frame is not None and self._lacks(body):
-            out.append(Receive(body.frame))
+            out += self._ordering.again(body.frame)
         if type(body) is State and self.here.topology is not None and frame.sender in self.here.topology.members:
             out += self._stop(now)
         if type(body) is State and self.here.phase is Phase.SPOKEN:
@@ -282,6 +282,7 @@ class Passage:
         for place in self.here.places:
             place.row, place.opened, place.reached = Row(len(topology.rings)), None, 0
         self.here.own_frames.clear()
+        self._ordering.fragments.clear()
         self.here.flying = self.here.barrier = 0
         self.here.phase = Phase.STEADY
         self.here.clock.receive(plan.base)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
 
 from ordercast.trace.schema import Kind, Level, Row
 from ordercast.types import ViewKind
@@ -195,10 +195,11 @@ def _stands_still(run: Run, fault: Row, bound: int) -> Finding | None:
     Judged where the fault names its pairs: one such set has delivered what it submitted last, in time for the bound.
     """
     members = run.header.members
+    nets = [set(net["members"]) for net in (run.header.scenario or {}).get("nets") or () if net.get("members")]
     last = {member: life_at(run, member, run.end_ns) for member in members}
     grouped = any(any(life.of(Kind.GROUP_VIEW)) for life in run.lives)  # then not everything is for everybody
     stopped: Row | None = None
-    for core in _cores(members, (fault.detail or {}).get("fields", {}).get("pairs", ())):
+    for core in _cores(members, nets, (fault.detail or {}).get("fields", {}).get("pairs", ())):
         lives = [life for member in core if (life := last[member]) is not None]
         if not all(primary_at(life, run.end_ns) for life in lives):
             return None
@@ -216,16 +217,40 @@ def _stands_still(run: Run, fault: Row, bound: int) -> Finding | None:
     return unless_noted(run, broken(what, [fault, stopped]))
 
 
-def _cores(members: tuple[int, ...], pairs: tuple[str, ...]) -> list[tuple[int, ...]]:
-    """The largest sets without a cut pair, of more than half of the members."""
+def _cores(members: tuple[int, ...], nets: Sequence[set[int]], pairs: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """The largest sets without a cut pair, of more than half of the members.
+
+    On several nets each has its own largest sets, and any choice of them may come to be: where one leaves no majority
+    joined together, nothing is asked.
+    """
     cut = [set(map(int, re.findall(r"\d+", pair))) for pair in pairs]
     if not cut or any(len(pair) < 2 for pair in cut):
         return []
-    for size in range(len(members), len(members) // 2, -1):
+    choices = product(*(_largest(sorted(net), cut) for net in nets or [set(members)]))
+    found = [max(_joined(choice), key=len) for choice in choices]
+    return found if all(2 * len(core) > len(members) for core in found) else []
+
+
+def _largest(members: Sequence[int], cut: list[set[int]]) -> list[tuple[int, ...]]:
+    for size in range(len(members), 0, -1):
         found = [core for core in combinations(members, size) if not any(pair <= set(core) for pair in cut)]
         if found:
             return found
     return []
+
+
+def _joined(sets: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Sets that have a member in common are one."""
+    out: list[set[int]] = []
+    for each in sets:
+        one, rest = set(each), []
+        for other in out:
+            if one & other:
+                one |= other
+            else:
+                rest.append(other)
+        out = [*rest, one]
+    return [tuple(sorted(each)) for each in out]
 
 
 def _sets_in_for_good(row: Row) -> bool:

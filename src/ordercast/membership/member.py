@@ -166,6 +166,10 @@ class Membership:
         link = self._links.get(peer.id)
         return link is not None and link.hears and link.incarnation == peer.incarnation
 
+    def knows(self, now: Nanoseconds, peer: Peer) -> bool:
+        """Whether a packet of it may be believed that is no sign of life."""
+        return self.hears(peer) or (self.state is not State.PARTED and self.sight.admit(now, peer))
+
     def ignored(self, now: Nanoseconds, peer: Peer, packet: Packet) -> list[Action]:
         """A packet that `heard` has not let pass: perhaps it shows two lives of one id, or my T after all."""
         rival = packet.rival if type(packet) is Hello else None

@@ -62,7 +62,7 @@ SYNC, OPEN, LEAVE = "sync", "open", "leave"  # timers
 
 _encode = msgspec.msgpack.Encoder().encode
 _FLUSH_PACKETS = frozenset((FlushToken, FlushData, FlushState, FlushNack))
-_UNICAST = frozenset((Unicast, UAck, Nack, Retrans))  # none prolongs hearing: a path of these alone is no link
+_UNICAST = frozenset((Unicast, UAck, Nack, Retrans))  # none is a sign of life: a path of these alone is no link
 
 
 class Link(Layer):
@@ -142,8 +142,10 @@ class Link(Layer):
     def receive(self, now: Nanoseconds, net: NetId, source: Peer, packet: Packet, drops: int) -> list[Action]:
         if self.parted:
             return []
-        no_sign = type(packet) in _UNICAST and self.membership.hears(source)
-        actions = [] if no_sign else self.membership.heard(now, source)
+        if type(packet) in _UNICAST:
+            actions: list[Action] | None = [] if self.membership.knows(now, source) else None
+        else:
+            actions = self.membership.heard(now, source)
         if actions is None:
             told = [] if source.id == self.me else [dropped("not admitted", member=source.id)]  # my own id was counted
             return [*told, *self._carry(now, self.membership.ignored(now, source, packet))]
